@@ -142,6 +142,17 @@ impl<T> Engine<T> {
         self.ios.values().all(|io| io.lane != lane)
     }
 
+    /// Gives up those of these on which nothing is under way, and leaves the others.
+    pub(crate) fn leave_idle(&mut self, lanes: &mut Vec<u16>) {
+        lanes.retain(|lane| {
+            let idle = self.is_idle(*lane);
+            if idle {
+                self.leave(*lane);
+            }
+            !idle
+        });
+    }
+
     /// Gives it up, with nothing in flight.
     pub(crate) fn leave(&mut self, lane: u16) {
         if let Some(mut lane) = self.lanes.remove(&lane) {

@@ -458,13 +458,7 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                 let _ = closing.map(|reply| reply.send(()));
             }
         }
-        retired.retain(|lane| {
-            let idle = engine.is_idle(*lane);
-            if idle {
-                engine.leave(*lane);
-            }
-            !idle
-        });
+        engine.leave_idle(&mut retired);
     }
 }
 

@@ -335,13 +335,7 @@ impl Work {
                 self.stale = true;
             }
         }
-        for lane in std::mem::take(&mut self.retired) {
-            if engine.is_idle(lane) {
-                engine.leave(lane);
-            } else {
-                self.retired.push(lane);
-            }
-        }
+        engine.leave_idle(&mut self.retired);
     }
 
     fn has_gone(&self) -> bool {
