@@ -135,24 +135,22 @@ impl Renewal {
     }
 }
 
-/// Does something with each adapter, with none waiting for another.
-fn at_once<T: Send>(adapters: &[Arc<Adapter>], work: impl Fn(&Adapter) -> T + Sync) -> Vec<T> {
-    if let [adapter] = adapters {
-        return vec![work(adapter)];
+/// Does something with each, with none waiting for another.
+fn at_once<A: Sync, T: Send>(all: &[A], work: impl Fn(&A) -> T + Sync) -> Vec<T> {
+    if let [one] = all {
+        return vec![work(one)];
     }
     let work = &work;
     std::thread::scope(|threads| {
-        let begin = |adapter| {
+        let begin = |one| {
             let thread = std::thread::Builder::new();
-            (adapter, thread.spawn_scoped(threads, move || work(adapter)))
+            (one, thread.spawn_scoped(threads, move || work(one)))
         };
-        let begun: Vec<_> = adapters.iter().map(|adapter| begin(&**adapter)).collect();
-        let end = |(adapter, thread): (&Adapter, std::io::Result<ScopedJoinHandle<'_, T>>)| {
-            match thread {
-                Ok(thread) => thread.join().expect("a panic ends the process"),
-                // The system has no thread for it.
-                Err(_) => work(adapter),
-            }
+        let begun: Vec<_> = all.iter().map(begin).collect();
+        let end = |(one, thread): (&A, std::io::Result<ScopedJoinHandle<'_, T>>)| match thread {
+            Ok(thread) => thread.join().expect("a panic ends the process"),
+            // The system has no thread for it.
+            Err(_) => work(one),
         };
         begun.into_iter().map(end).collect()
     })
@@ -340,19 +338,11 @@ impl Plane {
         let mut state = self.state();
         state.opening.clear();
         let storage = std::mem::take(&mut state.storage);
-        let pools = std::mem::take(&mut state.pools);
+        let pools: Vec<_> = std::mem::take(&mut state.pools).into_values().collect();
         drop(state);
         drop(storage);
         // None waits for the PVs of another.
-        std::thread::scope(|threads| {
-            for open in pools.into_values() {
-                let close = open.clone();
-                let begun = std::thread::Builder::new().spawn_scoped(threads, || open.close());
-                if begun.is_err() {
-                    close.close();
-                }
-            }
-        });
+        at_once(&pools, OpenPool::close);
     }
 
     fn status(&self) -> Status {

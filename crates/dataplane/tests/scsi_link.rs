@@ -69,12 +69,16 @@ impl Client {
 
 /// A load whose every command has to succeed, while `changing` changes the link.
 #[track_caller]
-fn under_load(socket: &std::path::Path, changing: impl FnOnce(&AtomicBool) + Send) -> Report {
+fn under_load(
+    socket: &std::path::Path,
+    options: LoadOptions,
+    changing: impl FnOnce(&AtomicBool) + Send,
+) -> Report {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let changes = scope.spawn(|| changing(&ended));
         let ends = Ends(&ended);
-        let report = load(socket, &on(0, 0, LoadOptions { depth: 8, ..short_load() }));
+        let report = load(socket, &on(0, 0, options));
         drop(ends);
         changes.join().unwrap();
         report
@@ -86,7 +90,8 @@ fn a_client_does_not_notice_short_interruptions_and_no_write_is_lost_or_doubled(
     let server = Server::new(2);
     let socket = server.linked();
     let mut changes = 0;
-    let report = under_load(&socket, |ended| {
+    let options = LoadOptions { depth: 8, ..short_load() };
+    let report = under_load(&socket, options, |ended| {
         while !ended.load(Ordering::Relaxed) {
             for (port, link) in [(None, LONG), (Some("fcs0"), LONG), (Some("fcs1"), LinkSpec::Up)] {
                 server.link(port, link);
@@ -118,43 +123,36 @@ fn what_waits_for_an_element_ends_as_what_has_begun() {
         server.must(Request::PutAdapter(spec));
     };
     put(Some("fcs0"), LinkSpec::Up, 0, 5);
-    let ended = AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
-        let changes = scope.spawn(|| {
-            let mut changes = 0;
-            while !ended.load(Ordering::Relaxed) {
-                for (port, link, channels, local) in [
-                    // Down and moved, then elsewhere.
-                    (Some("fcs0"), LONG, 0, 5),
-                    (Some("fcs0"), LONG, 1, 5),
-                    (Some("fcs0"), LONG, 2, 5),
-                    (Some("fcs1"), LinkSpec::Up, 0, 5),
-                    // Elsewhere at once.
-                    (Some("fcs0"), LinkSpec::Up, 0, 5),
-                    // Down, and other bounds.
-                    (Some("fcs0"), LONG, 0, 5),
-                    (Some("fcs0"), LONG, 0, 6),
-                    (Some("fcs0"), LinkSpec::Up, 0, 5),
-                    // Nowhere.
-                    (None, LONG, 0, 5),
-                    (Some("fcs0"), LinkSpec::Up, 0, 5),
-                ] {
-                    put(port, link, channels, local);
-                    let pause = if link == LinkSpec::Up { 20 } else { 1 };
-                    std::thread::sleep(Duration::from_millis(pause));
-                    changes += 1;
-                }
+    let socket = linked(server.dir.path(), None, LONG).socket;
+    let options = LoadOptions { depth: 64, queues: 2, ..short_load() };
+    let mut changes = 0;
+    let report = under_load(&socket, options, |ended| {
+        while !ended.load(Ordering::Relaxed) {
+            for (port, link, channels, local) in [
+                // Down and moved, then elsewhere.
+                (Some("fcs0"), LONG, 0, 5),
+                (Some("fcs0"), LONG, 1, 5),
+                (Some("fcs0"), LONG, 2, 5),
+                (Some("fcs1"), LinkSpec::Up, 0, 5),
+                // Elsewhere at once.
+                (Some("fcs0"), LinkSpec::Up, 0, 5),
+                // Down, and other bounds.
+                (Some("fcs0"), LONG, 0, 5),
+                (Some("fcs0"), LONG, 0, 6),
+                (Some("fcs0"), LinkSpec::Up, 0, 5),
+                // Nowhere.
+                (None, LONG, 0, 5),
+                (Some("fcs0"), LinkSpec::Up, 0, 5),
+            ] {
+                put(port, link, channels, local);
+                let pause = if link == LinkSpec::Up { 20 } else { 1 };
+                std::thread::sleep(Duration::from_millis(pause));
+                changes += 1;
             }
-            put(Some("fcs0"), LinkSpec::Up, 0, 5);
-            changes
-        });
-        let ends = Ends(&ended);
-        let options = LoadOptions { depth: 64, queues: 2, ..short_load() };
-        let report = load(&linked(server.dir.path(), None, LONG).socket, &on(0, 0, options));
-        drop(ends);
-        assert!(changes.join().unwrap() >= 10);
-        report
+        }
+        put(Some("fcs0"), LinkSpec::Up, 0, 5);
     });
+    assert!(changes >= 10, "{changes}: {report:?}");
     assert!(server.count(QueueCounter::WaitNoCommand) > 0, "{report:?}");
 }
 

@@ -260,8 +260,8 @@ impl OpenPool {
     }
 
     /// Closes it at the end of the process's work.
-    pub(super) fn close(self) {
-        self.handle.close();
+    pub(super) fn close(&self) {
+        self.handle.clone().close();
     }
 }
 
