@@ -16,6 +16,7 @@ mod npiv;
 mod san;
 mod sea;
 mod show;
+mod ssp;
 mod system;
 mod table;
 mod text;
@@ -131,5 +132,7 @@ pub(crate) fn misunderstood(typed: &[String]) -> Option<String> {
 mod npiv_tests;
 #[cfg(test)]
 mod sea_tests;
+#[cfg(test)]
+mod ssp_tests;
 #[cfg(test)]
 mod tests;

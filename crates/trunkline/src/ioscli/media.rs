@@ -36,7 +36,7 @@ pub(super) fn mkvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
 }
 
 /// The first of `vtscsi0`, `vtscsi1`, … that is free.
-fn free_name(vtds: &[ObjectView], prefix: &str) -> String {
+pub(super) fn free_name(vtds: &[ObjectView], prefix: &str) -> String {
     let names = (0_u32..).map(|number| format!("{prefix}{number}"));
     let free = |name: &String| !vtds.iter().any(|vtd| vtd.name == *name);
     names.into_iter().find(free).expect("there are fewer devices than numbers")

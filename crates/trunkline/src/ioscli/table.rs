@@ -2,7 +2,7 @@
 
 use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
-use super::{Command, act, errlog, iostat, media, sea, show};
+use super::{Command, act, errlog, iostat, media, sea, show, ssp};
 
 const FMT: Flag = flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
 const PERM: &str = "also what takes effect later; see below";
@@ -33,6 +33,13 @@ pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: LSVOPT, run: media::lsvopt },
     Command { syntax: LOADOPT, run: media::loadopt },
     Command { syntax: UNLOADOPT, run: media::unloadopt },
+    Command { syntax: LSSP, run: ssp::lssp },
+    Command { syntax: LU, run: ssp::lu },
+    Command { syntax: PV, run: ssp::pv },
+    Command { syntax: TIER, run: ssp::tier },
+    Command { syntax: FAILGRP, run: ssp::failgrp },
+    Command { syntax: CLUSTER, run: ssp::cluster },
+    Command { syntax: ALERT, run: ssp::alert },
 ];
 
 const FCSTAT: Syntax = Syntax {
@@ -430,4 +437,146 @@ const UNLOADOPT: Syntax = Syntax {
     flags: &[flag("-vtd", One, "NAME", "the drive")],
     plain: 0,
     notes: "",
+};
+
+const IN_CLUSTER: Flag =
+    flag("-clustername", One, "CLUSTER", "`trunkline`, which is this server, or left out");
+const SP: Flag = flag("-sp", One, "POOL", "the storage pool; may be left out where there is one");
+const IN_TIER: Flag = flag("-tier", One, "TIER", "SYSTEM, or left out");
+
+const LSSP: Syntax = Syntax {
+    name: "lssp",
+    about: "storage pools, and the logical units of one",
+    usage: &[
+        "[-clustername CLUSTER] [-sp POOL] [-field NAME …] [-fmt DELIMITER]",
+        "[-clustername CLUSTER] [-sp POOL] -bd [-fmt DELIMITER]",
+    ],
+    flags: &[
+        IN_CLUSTER,
+        SP,
+        flag("-bd", Nothing, "", "its logical units, and how full they are"),
+        flag("-field", Many, "NAME", "only these: pool, size, free, total, overcommit, lus, type, id"),
+        FMT,
+    ],
+    plain: 0,
+    notes: "\
+Sizes are in MB. Free is what is neither used nor set aside for thick logical units. There are no local pools: each is one that `trunkline pool create` made.
+",
+};
+
+const LU: Syntax = Syntax {
+    name: "lu",
+    about: "logical units of storage pools",
+    usage: &[
+        "-list [-sp POOL] [-fmt DELIMITER]",
+        "-create -lu NAME -size SIZE [-thick] [-sp POOL] [-vadapter ADAPTER [-vtd NAME]]",
+        "-map -lu NAME -vadapter ADAPTER [-vtd NAME]",
+        "-unmap -lu NAME [-vadapter ADAPTER | -vtd NAME]",
+        "-resize -lu NAME -size SIZE",
+        "-remove -lu NAME | -remove -all [-sp POOL]",
+    ],
+    flags: &[
+        flag("-list", Nothing, "", "show them"),
+        flag("-create", Nothing, "", "make one"),
+        flag("-map", Nothing, "", "give one to a virtual SCSI adapter"),
+        flag("-unmap", Nothing, "", "take it from adapters; its data stays"),
+        flag("-resize", Nothing, "", "make one larger; a running guest sees it at once"),
+        flag("-remove", Nothing, "", "remove one, with what is in it"),
+        flag("-lu", One, "NAME", "its name"),
+        flag("-luudid", One, "UDID", "instead of the name, as -list has it"),
+        flag("-size", One, "SIZE", "such as 10G; a number alone is MB"),
+        flag("-thick", Nothing, "", "set all of its space aside now"),
+        flag("-vadapter", One, "ADAPTER", "a virtual SCSI adapter"),
+        flag("-vtd", One, "NAME", "the virtual target device; else vtscsiN"),
+        flag("-all", Nothing, "", "all of the pool"),
+        IN_CLUSTER,
+        SP,
+        IN_TIER,
+        FMT,
+    ],
+    plain: 0,
+    notes: "\
+A logical unit is a volume of the kind `lu`, by the same name. One that was made and is nobody's is listed as its number in brackets, and `trunkline lu purge` removes it. To make one smaller there is `trunkline lu resize --shrink`. \
+There is one tier, so -move has nowhere to move to and is not there.
+",
+};
+
+const PV: Syntax = Syntax {
+    name: "pv",
+    about: "physical volumes of storage pools",
+    usage: &[
+        "-list [-sp POOL] [-fmt DELIMITER]",
+        "-add PATH … [-sp POOL]",
+        "-remove -pv PATH … [-sp POOL]",
+        "-replace -oldpv PATH -newpv PATH [-sp POOL]",
+    ],
+    flags: &[
+        flag("-list", Nothing, "", "show them"),
+        flag("-add", Many, "PATH", "add disks or files that hold nothing"),
+        flag("-remove", Nothing, "", "remove some: what is on them moves to the others first"),
+        flag("-pv", Many, "PATH", "those to remove"),
+        flag("-replace", Nothing, "", "put one in the place of another"),
+        flag("-oldpv", One, "PATH", "the one that leaves"),
+        flag("-newpv", One, "PATH", "the one that comes"),
+        IN_CLUSTER,
+        SP,
+        IN_TIER,
+        flag("-fg", One, "GROUP", "Default, or left out"),
+        FMT,
+    ],
+    plain: 0,
+    notes: "\
+Names are paths. -remove and -replace end when the removal has begun: the state is REMOVING until what is on the volume has moved, and `trunkline pv list` says how far it is.
+",
+};
+
+const TIER: Syntax = Syntax {
+    name: "tier",
+    about: "the tier of each storage pool",
+    usage: &["-list [-sp POOL] [-fmt DELIMITER]"],
+    flags: &[flag("-list", Nothing, "", "show them"), IN_CLUSTER, SP, FMT],
+    plain: 0,
+    notes: "There is one, SYSTEM.",
+};
+
+const FAILGRP: Syntax = Syntax {
+    name: "failgrp",
+    about: "the failure group of each storage pool",
+    usage: &["-list [-sp POOL] [-fmt DELIMITER]"],
+    flags: &[flag("-list", Nothing, "", "show them"), IN_CLUSTER, SP, FMT],
+    plain: 0,
+    notes: "There is one, Default: pools are not mirrored.",
+};
+
+const CLUSTER: Syntax = Syntax {
+    name: "cluster",
+    about: "this server as a cluster of one node",
+    usage: &["-list [-fmt DELIMITER]", "-status [-fmt DELIMITER]"],
+    flags: &[
+        flag("-list", Nothing, "", "its name and its node"),
+        flag("-status", Nothing, "", "how it is, and each of its storage pools"),
+        IN_CLUSTER,
+        FMT,
+    ],
+    plain: 0,
+    notes: "A storage pool is used by one server. Pools are made with `trunkline pool create`, and there is no repository disk.",
+};
+
+const ALERT: Syntax = Syntax {
+    name: "alert",
+    about: "from how little free space on a storage pool is warned of",
+    usage: &["-list [-sp POOL]", "-set -value PERCENT [-sp POOL]", "-unset [-sp POOL]"],
+    flags: &[
+        flag("-list", Nothing, "", "show it"),
+        flag("-set", Nothing, "", "set it"),
+        flag("-unset", Nothing, "", "put the default back"),
+        flag("-value", One, "PERCENT", "so much of the pool is free when `status` begins to warn"),
+        flag("-type", One, "TYPE", "threshold, the only one"),
+        IN_CLUSTER,
+        SP,
+        flag("-spname", One, "POOL", "as -sp"),
+        FMT,
+    ],
+    plain: 0,
+    notes: "It is 100 less the pool's warn_percent.",
 };

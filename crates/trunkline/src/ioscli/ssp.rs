@@ -1,0 +1,571 @@
+//! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`.
+
+use super::act::patch;
+use super::maps::{ListOptions, picked};
+use super::media::{create, free_name, remove};
+use super::system::{System, number, text};
+use super::text::{columns, delimited};
+use super::words::Words;
+use super::{Context, wrong};
+use crate::cli::How;
+use crate::commands::lists::{self, Act, List};
+use crate::commands::objects;
+use crate::exit::Failure;
+use control::api::{DoneView, ItemList};
+use control::error::{ApiError, Code};
+use control::server::{AdapterView, LuView, ObjectView, PvView};
+use fabric::attribute::words::VolumeKind;
+use fabric::attribute::{Object, attr};
+use hyper::Method;
+use serde_json::json;
+
+/// The one cluster there is: this server.
+const CLUSTER: &str = "trunkline";
+/// The one tier of each pool.
+const TIER: &str = "SYSTEM";
+/// The one failure group of each tier.
+const GROUP: &str = "Default";
+
+/// Fields of `lssp` for `-field`, in the order of `-fmt`.
+const POOL_FIELDS: &[&str] = &["pool", "size", "free", "total", "overcommit", "lus", "type", "id"];
+
+/// A storage pool, sizes in MB.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Pool {
+    pub(super) name: String,
+    pub(super) open: bool,
+    pub(super) size: u64,
+    pub(super) free: u64,
+    /// What its LUs have in all.
+    pub(super) total: u64,
+    pub(super) overcommit: u64,
+    pub(super) id: String,
+    /// Of its size, so much may be free at least before it warns.
+    pub(super) threshold: u64,
+    pub(super) pvs: Vec<Pv>,
+    pub(super) lus: Vec<Lu>,
+}
+
+/// A PV of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Pv {
+    pub(super) path: String,
+    pub(super) size: u64,
+    pub(super) leaves: bool,
+    pub(super) udid: String,
+}
+
+/// An LU of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Lu {
+    pub(super) name: String,
+    pub(super) size: u64,
+    pub(super) unused: u64,
+    pub(super) used_percent: u64,
+    pub(super) thick: bool,
+    pub(super) udid: String,
+}
+
+/// What stands for the name of an LU that is nobody's begins so; no volume's does.
+const NOBODY: char = '(';
+
+fn megabytes(bytes: u64) -> u64 {
+    bytes >> 20
+}
+
+impl Pv {
+    fn of(pv: &PvView) -> Pv {
+        Pv {
+            path: pv.path.clone(),
+            size: megabytes(pv.size_bytes),
+            leaves: pv.leaving.is_some(),
+            udid: pv.uuid.replace('-', ""),
+        }
+    }
+}
+
+impl Lu {
+    /// 27 is what the identifiers of LUs begin with in the original.
+    fn of(lu: &LuView, pool: &str) -> Lu {
+        let used = lu.used_bytes.min(lu.size_bytes);
+        Lu {
+            name: lu.volume.clone().unwrap_or_else(|| format!("{NOBODY}{})", lu.number)),
+            size: megabytes(lu.size_bytes),
+            unused: megabytes(lu.size_bytes - used),
+            used_percent: used * 100 / lu.size_bytes.max(1),
+            thick: lu.thick,
+            udid: format!("27{pool}{:08x}", lu.number),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.thick { "THICK" } else { "THIN" }
+    }
+}
+
+impl Pool {
+    fn of(view: &ObjectView) -> Pool {
+        let id = text(&view.effective, attr::pool::UUID.name).unwrap_or_default().replace('-', "");
+        let warns = number(&view.effective, attr::pool::WARN_PERCENT.name).unwrap_or_default();
+        let threshold = 100_u64.saturating_sub(warns);
+        let open = view.state.as_deref() == Some("open");
+        let name = view.name.clone();
+        let Some(space) = &view.space else {
+            return Pool { name, open, id, threshold, ..Pool::default() };
+        };
+        let mut lus: Vec<Lu> = space.lus.iter().map(|lu| Lu::of(lu, &id)).collect();
+        lus.sort_by(|one, other| one.name.cmp(&other.name));
+        Pool {
+            name,
+            open,
+            size: megabytes(space.size_bytes),
+            free: megabytes(space.free_bytes),
+            total: megabytes(space.allocated_bytes),
+            overcommit: megabytes(space.overcommit_bytes),
+            pvs: space.pvs.iter().map(Pv::of).collect(),
+            lus,
+            id,
+            threshold,
+        }
+    }
+
+    fn values(&self) -> [String; 8] {
+        [
+            self.name.clone(),
+            self.size.to_string(),
+            self.free.to_string(),
+            self.total.to_string(),
+            self.overcommit.to_string(),
+            self.lus.len().to_string(),
+            "CLPOOL".to_owned(),
+            self.id.clone(),
+        ]
+    }
+}
+
+/// `lssp`
+pub(super) fn pools(pools: &[Pool], form: ListOptions<'_>) -> String {
+    if let Some(delimiter) = form.delimiter {
+        let line = |pool: &Pool| picked(POOL_FIELDS, &pool.values(), form, delimiter) + "\n";
+        return pools.iter().map(line).collect();
+    }
+    let names = [
+        "POOL_NAME:",
+        "POOL_SIZE:",
+        "FREE_SPACE:",
+        "TOTAL_LU_SIZE:",
+        "OVERCOMMIT_SPACE:",
+        "TOTAL_LUS:",
+        "POOL_TYPE:",
+        "POOL_ID:",
+    ];
+    let one = |pool: &Pool| {
+        let values = pool.values();
+        let all = POOL_FIELDS.iter().zip(names).zip(&values);
+        let wanted = all.filter(|((field, _), _)| form.wants(field));
+        let rows: Vec<Vec<String>> =
+            wanted.map(|((_, name), value)| vec![name.to_owned(), value.clone()]).collect();
+        columns(&rows, &[18])
+    };
+    pools.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// The rows of a table below where they are; with a delimiter the rows alone.
+fn table(
+    place: &[(&str, &str)],
+    heading: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    delimiter: Option<&str>,
+) -> String {
+    if let Some(delimiter) = delimiter {
+        return rows.map(|row| delimited(&row, delimiter) + "\n").collect();
+    }
+    let heading: Vec<String> = heading.iter().map(|word| (*word).to_owned()).collect();
+    let rows: Vec<Vec<String>> = [heading].into_iter().chain(rows).collect();
+    let wide = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
+    };
+    let widths: Vec<usize> = (0..rows[0].len()).map(wide).collect();
+    let place = place.iter().map(|(name, value)| format!("{name}:{value}\n"));
+    place.collect::<String>() + &columns(&rows, &widths)
+}
+
+/// `lu -list`
+pub(super) fn lus(pool: &Pool, delimiter: Option<&str>) -> String {
+    let row = |lu: &Lu| {
+        vec![lu.name.clone(), lu.size.to_string(), lu.unused.to_string(), lu.udid.clone()]
+    };
+    let heading = ["LU_NAME", "SIZE(MB)", "UNUSED(MB)", "UDID"];
+    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
+    table(&place, &heading, pool.lus.iter().map(row), delimiter)
+}
+
+/// `lssp -bd`
+pub(super) fn backing_devices(pool: &Pool, delimiter: Option<&str>) -> String {
+    let row = |lu: &Lu| {
+        let (size, used, unused) = (lu.size, lu.used_percent, lu.unused);
+        vec![
+            lu.name.clone(),
+            size.to_string(),
+            lu.kind().to_owned(),
+            format!("{used}%"),
+            unused.to_string(),
+            lu.udid.clone(),
+        ]
+    };
+    let heading = ["Lu Name", "Size(mb)", "ProvisionType", "%Used", "Unused(mb)", "Lu Udid"];
+    table(&[], &heading, pool.lus.iter().map(row), delimiter)
+}
+
+/// `pv -list`
+pub(super) fn pvs(pool: &Pool, delimiter: Option<&str>) -> String {
+    let row = |pv: &Pv| {
+        let state = if pv.leaves { "REMOVING" } else { "ONLINE" };
+        vec![pv.path.clone(), pv.size.to_string(), state.to_owned(), pv.udid.clone()]
+    };
+    let heading = ["PV_NAME", "SIZE(MB)", "STATE", "UDID"];
+    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER), ("FG_NAME", GROUP)];
+    table(&place, &heading, pool.pvs.iter().map(row), delimiter)
+}
+
+/// The pools of the server, or the one that is named.
+fn load(context: &Context<'_>, words: &Words) -> Result<Vec<Pool>, Failure> {
+    if let Some(other) = words.one("-clustername").filter(|name| *name != CLUSTER) {
+        let what = format!("there is no cluster {other}");
+        let help = format!("this server is the cluster `{CLUSTER}`, or leave out -clustername");
+        return Err(ApiError::new(Code::NotFound, what).help(help).into());
+    }
+    let path = format!("/v1/{}", Object::Pool.collection());
+    let list: ItemList<ObjectView> = context.client.get(&path)?;
+    let mut pools: Vec<Pool> = list.items.iter().map(Pool::of).collect();
+    if let Some(name) = named(words) {
+        pools.retain(|pool| pool.name == name);
+        if pools.is_empty() {
+            let what = format!("there is no storage pool {name}");
+            let help = "`trunkline ioscli lssp` lists them";
+            return Err(ApiError::new(Code::NotFound, what).help(help).into());
+        }
+    }
+    Ok(pools)
+}
+
+fn named(words: &Words) -> Option<&str> {
+    words.one("-sp").or_else(|| words.one("-spname"))
+}
+
+/// The pool that is meant: the one that is named, or the only one.
+fn one(context: &Context<'_>, words: &Words) -> Result<Pool, Failure> {
+    let mut pools = load(context, words)?;
+    match (pools.pop(), pools.is_empty()) {
+        (Some(pool), true) => Ok(pool),
+        (None, _) => {
+            let help = "`trunkline pool create NAME --pvs PATH,…` makes one";
+            Err(ApiError::new(Code::NotFound, "there is no storage pool").help(help).into())
+        }
+        (Some(_), false) => {
+            Err(wrong("there are several storage pools", "say which with -sp POOL"))
+        }
+    }
+}
+
+/// `lssp`
+pub(super) fn lssp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    if words.has("-bd") {
+        return Ok(backing_devices(&one(context, words)?, words.one("-fmt")));
+    }
+    let fields = words.all("-field");
+    if let Some(unknown) = fields.iter().find(|field| !POOL_FIELDS.contains(&field.as_str())) {
+        let help = format!("the fields are {}", POOL_FIELDS.join(", "));
+        return Err(wrong(format!("there is no field `{unknown}`"), &help));
+    }
+    let form = ListOptions { delimiter: words.one("-fmt"), fields };
+    Ok(pools(&load(context, words)?, form))
+}
+
+/// Of what a command does exactly one is asked for.
+fn verb<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'a str, Failure> {
+    let mut asked = verbs.iter().filter(|verb| words.has(verb));
+    match (asked.next(), asked.next()) {
+        (Some(verb), None) => Ok(verb),
+        _ => Err(wrong(
+            format!("{command} does one thing at a time"),
+            &format!("give one of {}", verbs.join(", ")),
+        )),
+    }
+}
+
+/// Where there is one tier and one failure group, others cannot be meant.
+fn only_what_there_is(words: &Words) -> Result<(), Failure> {
+    for (flag, there) in [("-tier", TIER), ("-dsttier", TIER), ("-fg", GROUP)] {
+        if let Some(other) = words.one(flag).filter(|name| *name != there) {
+            let what = format!("{flag} {other}: a pool has one tier and one failure group so far");
+            return Err(wrong(what, &format!("leave it out, or say {there}")));
+        }
+    }
+    Ok(())
+}
+
+/// `lu`
+pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    only_what_there_is(words)?;
+    let verbs = ["-list", "-create", "-remove", "-resize", "-map", "-unmap"];
+    match verb(words, &verbs, "lu")? {
+        "-list" => {
+            let form = |pool: &Pool| lus(pool, words.one("-fmt"));
+            let lists: Vec<String> = load(context, words)?.iter().map(form).collect();
+            Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }))
+        }
+        "-create" => {
+            let pool = one(context, words)?;
+            let name = needed(words, "-lu", "NAME")?;
+            let size = size(needed(words, "-size", "SIZE")?);
+            let lu = json!({
+                "kind": VolumeKind::Lu.word(), "pool": pool.name, "size": size,
+                "thick": words.has("-thick"),
+            });
+            // What cannot be mapped is not made either.
+            let adapter = words.one("-vadapter").map(|_| adapter(context, words)).transpose()?;
+            create(context, Object::Volume, name, lu)?;
+            let made = one(context, words)?.lus.into_iter().find(|lu| lu.name == name);
+            let made = made.map(|lu| format!("Lu Udid:{}\n", lu.udid)).unwrap_or_default();
+            let vtd = adapter.map(|adapter| map(context, words, name, &adapter)).transpose()?;
+            Ok(format!("Lu Name:{name}\n{made}{}", vtd.unwrap_or_default()))
+        }
+        "-resize" => {
+            let name = &found(context, words)?;
+            let path = objects::path(Object::Volume, name)?;
+            let body = json!({ "size": size(needed(words, "-size", "SIZE")?), "shrink": false });
+            let path = format!("{path}/resize{}", context.how());
+            let done: DoneView = context.client.send(Method::POST, &path, Some(&body))?;
+            objects::waiting(&done.waiting)?;
+            Ok(format!("Logical unit {name} is resized."))
+        }
+        "-map" => {
+            let name = &found(context, words)?;
+            map(context, words, name, &adapter(context, words)?)
+        }
+        "-unmap" => {
+            let name = &found(context, words)?;
+            unmap(context, words, name)
+        }
+        _ => {
+            let names = match words.has("-all") {
+                true => {
+                    let lus = one(context, words)?.lus.into_iter();
+                    lus.filter(|lu| !lu.name.starts_with(NOBODY)).map(|lu| lu.name).collect()
+                }
+                false => vec![found(context, words)?],
+            };
+            let gone = |name: &String| {
+                remove(context, Object::Volume, name)?;
+                Ok(format!("Logical unit {name} is removed."))
+            };
+            let lines: Result<Vec<String>, Failure> = names.iter().map(gone).collect();
+            Ok(lines?.join("\n"))
+        }
+    }
+}
+
+/// The size as the API takes it; the original's `10G` is 10 GiB, and a number alone is MB.
+fn size(typed: &str) -> String {
+    match typed.bytes().last() {
+        Some(b'0'..=b'9') => format!("{typed}MiB"),
+        Some(b'K' | b'M' | b'G' | b'T' | b'k' | b'm' | b'g' | b't') => {
+            format!("{}iB", typed.to_ascii_uppercase())
+        }
+        _ => typed.to_owned(),
+    }
+}
+
+fn needed<'a>(words: &'a Words, flag: &str, value: &str) -> Result<&'a str, Failure> {
+    words.one(flag).ok_or_else(|| wrong(format!("{flag} {value} is missing"), "see -help"))
+}
+
+/// The LU that is meant, by its name or its identifier.
+fn found(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let (name, udid) = (words.one("-lu"), words.one("-luudid"));
+    if name.is_none() && udid.is_none() {
+        return Err(wrong("-lu NAME is missing", "or -luudid, as `lu -list` has it"));
+    }
+    let pools = load(context, words)?;
+    let fits =
+        |lu: &&Lu| name.is_none_or(|name| lu.name == name) && udid.is_none_or(|it| lu.udid == it);
+    let lu = pools.iter().flat_map(|pool| &pool.lus).find(fits);
+    lu.map(|lu| lu.name.clone()).ok_or_else(|| {
+        let what = format!("there is no logical unit {}", name.or(udid).unwrap_or_default());
+        ApiError::new(Code::NotFound, what).help("`trunkline ioscli lu -list` lists them").into()
+    })
+}
+
+/// The virtual SCSI adapter that shall have an LU.
+fn adapter(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let name = needed(words, "-vadapter", "ADAPTER")?;
+    let view: AdapterView = context.client.get(&objects::path(Object::Adapter, name)?)?;
+    if view.kind == "scsi" {
+        return Ok(name.to_owned());
+    }
+    let help = "`trunkline adapter create NAME --kind scsi` makes one; an LU is also a volume of a block adapter, or of a target";
+    Err(wrong(format!("{name} is no virtual SCSI adapter"), help))
+}
+
+fn map(context: &Context<'_>, words: &Words, lu: &str, adapter: &str) -> Result<String, Failure> {
+    let system = System::load(context)?;
+    let name = words.one("-vtd").map_or_else(|| free_name(&system.vtds, "vtscsi"), str::to_owned);
+    let vtd = json!({ "kind": "disk", "volume": lu, "adapter": adapter });
+    create(context, Object::Vtd, &name, vtd)?;
+    Ok(format!("VTD:{name}"))
+}
+
+fn unmap(context: &Context<'_>, words: &Words, lu: &str) -> Result<String, Failure> {
+    let system = System::load(context)?;
+    let of = |vtd: &&ObjectView, flag, attribute| {
+        words.one(flag).is_none_or(|wanted| text(&vtd.effective, attribute) == Some(wanted))
+    };
+    let all = system.vtds.iter().filter(|vtd| text(&vtd.effective, "volume") == Some(lu));
+    let all = all.filter(|vtd| of(vtd, "-vadapter", "adapter"));
+    let all = all.filter(|vtd| words.one("-vtd").is_none_or(|name| vtd.name == name));
+    let names: Vec<&str> = all.map(|vtd| vtd.name.as_str()).collect();
+    if names.is_empty() {
+        let what = format!("no virtual target device is on {lu}");
+        return Err(ApiError::new(Code::NotFound, what).help("`lsmap -all` shows them").into());
+    }
+    let gone = |name: &&str| {
+        remove(context, Object::Vtd, name)?;
+        Ok(format!("{name} deleted"))
+    };
+    let lines: Result<Vec<String>, Failure> = names.iter().map(gone).collect();
+    Ok(lines?.join("\n"))
+}
+
+/// `pv`
+pub(super) fn pv(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    only_what_there_is(words)?;
+    let act = match verb(words, &["-list", "-add", "-remove", "-replace"], "pv")? {
+        "-list" => {
+            let list = |pool: &Pool| pvs(pool, words.one("-fmt"));
+            let lists: Vec<String> = load(context, words)?.iter().map(list).collect();
+            return Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }));
+        }
+        "-add" => Act::Add(words.all("-add")),
+        "-remove" => Act::Remove(some(words, "-pv")?),
+        _ => match (words.all("-oldpv"), words.all("-newpv")) {
+            ([old], [new]) => Act::Replace(old, new),
+            _ => return Err(wrong("pv -replace needs -oldpv PATH -newpv PATH", "one of each")),
+        },
+    };
+    let pool = one(context, words)?;
+    let how = How { dry_run: false, force: context.force, no_wait: false };
+    lists::change(context.global, List::Pvs, &pool.name, act, how)?;
+    Ok(String::new())
+}
+
+fn some<'a>(words: &'a Words, flag: &str) -> Result<&'a [String], Failure> {
+    match words.all(flag) {
+        [] => Err(wrong(format!("{flag} PATH is missing"), "see -help")),
+        all => Ok(all),
+    }
+}
+
+/// `tier`
+pub(super) fn tier(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let row = |pool: &Pool| {
+        vec![TIER.to_owned(), pool.size.to_string(), pool.free.to_string(), pool.name.clone()]
+    };
+    let pools = load(context, words)?;
+    let heading = ["TIER_NAME", "SIZE(MB)", "FREE_SPACE(MB)", "POOL_NAME"];
+    Ok(table(&[], &heading, pools.iter().map(row), words.one("-fmt")))
+}
+
+/// `failgrp`
+pub(super) fn failgrp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let list = |pool: &Pool| {
+        let size: u64 = pool.pvs.iter().map(|pv| pv.size).sum();
+        let state = if pool.open { "ONLINE" } else { "OFFLINE" };
+        let row = vec![GROUP.to_owned(), size.to_string(), state.to_owned()];
+        let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
+        let heading = ["FG_NAME", "FG_SIZE(MB)", "FG_STATE"];
+        table(&place, &heading, [row].into_iter(), words.one("-fmt"))
+    };
+    let lists: Vec<String> = load(context, words)?.iter().map(list).collect();
+    Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }))
+}
+
+/// `cluster`
+pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let pools = load(context, words)?;
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if verb(words, &["-list", "-status"], "cluster")? == "-list" {
+        let row = [vec![CLUSTER.to_owned(), node]].into_iter();
+        return Ok(table(&[], &["CLUSTER_NAME", "NODE"], row, words.one("-fmt")));
+    }
+    let state = |ok: bool| if ok { "OK" } else { "DEGRADED" }.to_owned();
+    let all = state(pools.iter().all(|pool| pool.open));
+    let row = |pool: &Pool| {
+        let machine = "TRUNKLINE".to_owned();
+        let (node, ok) = (node.clone(), "OK".to_owned());
+        vec![CLUSTER.to_owned(), all.clone(), node, machine, "1".to_owned(), ok, state(pool.open)]
+    };
+    if let Some(delimiter) = words.one("-fmt") {
+        return Ok(table(&[], &[], pools.iter().map(row), Some(delimiter)));
+    }
+    let head = [vec![CLUSTER.to_owned(), all.clone()]].into_iter();
+    let head = table(&[], &["Cluster Name", "State"], head, None);
+    let rows = pools.iter().map(|pool| {
+        let mut row = row(pool).split_off(2);
+        row.push(pool.name.clone());
+        row
+    });
+    let heading = ["Node Name", "MTM", "Partition Num", "State", "Pool State", "Pool"];
+    Ok(format!("{head}\n{}", table(&[], &heading, rows, None)))
+}
+
+/// `alert`
+pub(super) fn alert(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    if let Some(other) = words.one("-type").filter(|kind| *kind != "threshold") {
+        let help =
+            "`trunkline pool show` has the overcommitment, and `status` warns when space runs out";
+        return Err(wrong(format!("-type {other} is not built: there is threshold"), help));
+    }
+    let verb = verb(words, &["-list", "-set", "-unset"], "alert")?;
+    if verb == "-list" {
+        let row = |pool: &Pool| vec![pool.name.clone(), pool.threshold.to_string()];
+        let pools = load(context, words)?;
+        let heading = ["PoolName", "Threshold%"];
+        return Ok(table(&[], &heading, pools.iter().map(row), words.one("-fmt")));
+    }
+    let warn = match (verb, words.one("-value")) {
+        ("-unset", _) => None,
+        (_, value) => {
+            let percent = value.map(|value| value.trim_end_matches('%').parse::<u64>());
+            match percent {
+                Some(Ok(free @ 0..=99)) => Some(100 - free),
+                _ => {
+                    let help = "so much of the pool is free when `status` begins to warn";
+                    return Err(wrong("alert -set needs -value PERCENT, from 0 to 99", help));
+                }
+            }
+        }
+    };
+    let pool = one(context, words)?;
+    patch(context, Object::Pool, &pool.name, json!({ attr::pool::WARN_PERCENT.name: warn }))?;
+    Ok(format!(
+        "Pool alert of {} {}.",
+        pool.name,
+        if warn.is_some() { "is set" } else { "has its default" }
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_original() {
+        for (typed, meant) in
+            [("10G", "10GiB"), ("500m", "500MiB"), ("64", "64MiB"), ("1GiB", "1GiB"), ("x", "x")]
+        {
+            assert_eq!(size(typed), meant);
+        }
+    }
+}

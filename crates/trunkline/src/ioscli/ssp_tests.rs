@@ -1,0 +1,117 @@
+//! What is printed of storage pools is read again by the planner, and every number is compared.
+
+use super::maps::ListOptions;
+use super::ssp::{self, Lu, Pool, Pv};
+use super::tests::{read, value};
+
+fn pool(name: &str) -> Pool {
+    let lu = |name: &str, size, unused, used_percent, thick| Lu {
+        name: name.to_owned(),
+        size,
+        unused,
+        used_percent,
+        thick,
+        udid: format!("27c4d5{size:034x}"),
+    };
+    Pool {
+        name: name.to_owned(),
+        open: true,
+        size: 3_145_728,
+        free: 1_730_150,
+        total: 2_936_012,
+        overcommit: 7_168,
+        id: "5b2b7d95de2f73ee21005da1fa67bc6e".to_owned(),
+        threshold: 20,
+        pvs: vec![
+            Pv {
+                path: "/dev/sdb".to_owned(),
+                size: 131_072,
+                leaves: false,
+                udid: "0a1b".repeat(8),
+            },
+            Pv {
+                path: "/srv/a-long-folder/with-a-file-as-pv.img".to_owned(),
+                size: 65_536,
+                leaves: true,
+                udid: "c2d3".repeat(8),
+            },
+        ],
+        lus: vec![
+            lu("db", 40_960, 0, 100, true),
+            lu("a-volume-with-a-long-name-01234567", 20_480, 10_240, 50, false),
+        ],
+    }
+}
+
+#[test]
+fn pools_are_read_again() {
+    let all = [pool("p0"), Pool { lus: Vec::new(), size: 17, ..pool("archive") }];
+    let text = ssp::pools(&all, ListOptions::default());
+    insta::assert_snapshot!("lssp", text);
+    let lines = ssp::pools(&all, ListOptions { delimiter: Some(":"), fields: &[] });
+    for (command, text) in
+        [("lssp -clustername trunkline", &text), ("lssp -clustername trunkline -fmt :", &lines)]
+    {
+        let captures = read(command, text);
+        let found = captures.reports[0].lssp().unwrap();
+        assert_eq!(found.pools.len(), 2, "{command}");
+        for (found, wanted) in found.pools.iter().zip(&all) {
+            assert_eq!(found.name, wanted.name);
+            assert_eq!(value(&found.size_mb), Some(wanted.size));
+            assert_eq!(value(&found.free_mb), Some(wanted.free));
+            assert_eq!(value(&found.lu_total_mb), Some(wanted.total));
+            assert_eq!(value(&found.overcommit_mb), Some(wanted.overcommit));
+            assert_eq!(value(&found.lus), Some(wanted.lus.len() as u64));
+            assert_eq!(value(&found.kind).as_deref(), Some("CLPOOL"));
+            assert_eq!(value(&found.id).as_ref(), Some(&wanted.id));
+        }
+    }
+    let fields = ["free".to_owned(), "pool".to_owned()];
+    let some = ssp::pools(&all[..1], ListOptions { delimiter: Some(","), fields: &fields });
+    assert_eq!(some, "p0,1730150\n");
+}
+
+#[test]
+fn logical_units_are_read_again() {
+    let pool = pool("p0");
+    let text = ssp::lus(&pool, None);
+    insta::assert_snapshot!("lu_list", text);
+    let more = ssp::backing_devices(&pool, None);
+    insta::assert_snapshot!("lssp_bd", more);
+    for (command, text) in [("lu -list", &text), ("lssp -clustername trunkline -sp p0 -bd", &more)]
+    {
+        let captures = read(command, text);
+        let found = captures.reports[0].lu_list().unwrap();
+        assert_eq!(found.lus.len(), 2, "{command}");
+        let bd = command.contains("-bd");
+        for (found, wanted) in found.lus.iter().zip(&pool.lus) {
+            assert_eq!(found.name, wanted.name);
+            assert_eq!(value(&found.size_mb), Some(wanted.size));
+            assert_eq!(value(&found.unused_mb), Some(wanted.unused));
+            assert_eq!(value(&found.udid).as_ref(), Some(&wanted.udid));
+            assert_eq!(value(&found.thin), bd.then_some(!wanted.thick));
+            assert_eq!(value(&found.used_percent), bd.then_some(wanted.used_percent));
+            assert_eq!(value(&found.pool).as_deref(), (!bd).then_some("p0"));
+        }
+    }
+    assert_eq!(ssp::lus(&pool, Some(":")).lines().next().unwrap().split(':').count(), 4);
+}
+
+#[test]
+fn physical_volumes_are_read_again() {
+    let pool = pool("p0");
+    let text = ssp::pvs(&pool, None);
+    insta::assert_snapshot!("pv_list", text);
+    let captures = read("pv -list", &text);
+    let found = captures.reports[0].pv_list().unwrap();
+    assert_eq!(found.luns.len(), 2);
+    for (found, wanted) in found.luns.iter().zip(&pool.pvs) {
+        assert_eq!(found.name, wanted.path);
+        assert_eq!(value(&found.size_mb), Some(wanted.size));
+        let state = if wanted.leaves { "REMOVING" } else { "ONLINE" };
+        assert_eq!(value(&found.state).as_deref(), Some(state));
+        assert_eq!(value(&found.udid).as_ref(), Some(&wanted.udid));
+        let places = [&found.pool, &found.tier, &found.failure_group].map(value);
+        assert_eq!(places, ["p0", "SYSTEM", "Default"].map(|name| Some(name.to_owned())));
+    }
+}
