@@ -1,11 +1,13 @@
 //! What stands still is ended, and shown: a test harness names its threads after the tests.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Seek as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::describe;
@@ -16,6 +18,23 @@ const PATIENCE: Duration = Duration::from_secs(25 * 60);
 /// Runs a command with its output on the terminal. A program that it runs and that does not end is shown, and killed.
 pub(crate) fn visible(command: &mut Command) -> Result<()> {
     watch(command, PATIENCE, Duration::from_millis(200))
+}
+
+/// Runs two commands beside each other as [`visible`] does. The output of the first is on the terminal, that of the second comes when both have ended.
+pub(crate) fn visible_beside(first: &mut Command, second: &mut Command) -> Result<()> {
+    let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+    second.stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let (one, two) = std::thread::scope(|scope| {
+        let two = scope.spawn(|| visible(second));
+        (visible(first), two.join().expect("it was shown why"))
+    });
+    output.rewind()?;
+    println!("$ {}", describe(second));
+    std::io::copy(&mut output, &mut std::io::stdout())?;
+    match (one, two) {
+        (Err(one), Err(two)) => Err(anyhow!("{one}; {two}")),
+        (one, two) => one.and(two),
+    }
 }
 
 fn watch(command: &mut Command, patience: Duration, pause: Duration) -> Result<()> {
@@ -96,6 +115,26 @@ mod tests {
         let pause = Duration::from_millis(5);
         let error = watch(Command::new("sleep").arg("1000"), 4 * pause, pause).unwrap_err();
         assert!(error.to_string().contains("sleep did not end"), "{error}");
+    }
+
+    #[test]
+    fn of_two_both_run_at_once_and_each_failure_is_told() {
+        // Each waits for the other.
+        let folder = std::env::temp_dir().join(format!("beside-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let of = |mine: &str, other: &str, end: &str| {
+            let mut command = Command::new("sh");
+            let script =
+                format!(": > {mine}; until [ -e {other} ]; do sleep 0.01; done; exit {end}");
+            command.current_dir(&folder).args(["-c", &script]);
+            command
+        };
+        visible_beside(&mut of("a", "b", "0"), &mut of("b", "a", "0")).unwrap();
+        for (first, second) in [("0", "3"), ("3", "0")] {
+            let error = visible_beside(&mut of("a", "b", first), &mut of("b", "a", second));
+            assert!(error.unwrap_err().to_string().contains("exit status: 3"));
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -195,12 +195,24 @@ fn build(context: &Context) -> Result<()> {
     cargo(context, &["test", "--workspace", "--locked", "--no-run"])
 }
 
-/// Tests of one program run at a time, two for each CPU: they wait for processes, disks and clocks for half of their time.
+/// Two programs of tests at a time, and of each as many tests as there are CPUs: they wait for processes, disks and clocks for half of their
+/// time. All of them are of the whole workspace, so that nothing is built anew for a part.
 fn unit(context: &Context) -> Result<()> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = context.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
-    run::visible(command.env("RUST_TEST_THREADS", (2 * cpus).to_string()))
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    let tests = |which: &[&str]| {
+        let mut command = context.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+        command.args(which).env("RUST_TEST_THREADS", &cpus);
+        command
+    };
+    let first = &mut tests(&["--test", LONG_TESTS]);
+    run::visible_beside(first, &mut tests(&["--lib", "--bins", "--test", OTHER_TESTS]))?;
+    run::visible(&mut tests(&["--doc"]))
 }
+
+/// Programs of tests by their names, which take about half of the time of all.
+const LONG_TESTS: &str = "[s-z]*";
+/// All others.
+const OTHER_TESTS: &str = "[!s-z]*";
 
 /// Builds the server as users get it.
 pub(crate) fn build_server(context: &Context) -> Result<()> {
