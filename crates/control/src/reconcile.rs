@@ -155,19 +155,19 @@ impl<'a> Actual<'a> {
 
     fn going(&self, wanted: &Wanted) -> Going<'a> {
         let volumes = self.volumes.iter().filter(|(name, status)| {
-            wanted.volumes.get(**name).is_none_or(|spec| must_reopen(&status.spec, spec))
+            wanted.volumes.get(name).is_none_or(|spec| must_reopen(&status.spec, spec))
         });
         let given_up =
-            self.opening.iter().copied().filter(|name| !wanted.volumes.contains_key(*name));
+            self.opening.iter().copied().filter(|name| !wanted.volumes.contains_key(name));
         let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).chain(given_up).collect();
         let units = self.units.iter().filter(|(name, unit)| {
-            wanted.units.get(**name).is_none_or(|spec| must_renew(spec, unit, &volumes))
+            wanted.units.get(name).is_none_or(|spec| must_renew(spec, unit, &volumes))
         });
         let units = units.map(|(name, _)| *name).collect();
         let adapters = self.adapters.iter().filter(|(name, status)| {
             wanted
                 .adapters
-                .get(**name)
+                .get(name)
                 .is_none_or(|spec| change::adapter(&status.spec, spec) == Change::Recreate)
                 || stands_on(&status.spec, &volumes)
                 || status.state == AdapterState::Failed
@@ -208,7 +208,7 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     actions.extend(renewed.iter().map(|name| Action::RemoveUnit((*name).to_owned())));
     actions.extend(reopened.iter().map(|name| {
         // A disk that an HBA has lost may come again, and those who were shut out of it with it.
-        let forget = !wanted.volumes.contains_key(*name) && naa_of_unit(name).is_none();
+        let forget = !wanted.volumes.contains_key(name) && naa_of_unit(name).is_none();
         Action::RemoveVolume { name: (*name).to_owned(), forget }
     }));
     actions.extend(pools(wanted, pools_now));
@@ -244,7 +244,7 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
     };
     let goes = now
         .iter()
-        .filter(|(name, now)| wanted.pools.get(**name).is_none_or(|then| other(now, then)));
+        .filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));
     let go = goes.map(|(name, _)| Action::RemovePool((*name).to_owned()));
     let comes = wanted
         .pools

@@ -6,6 +6,10 @@
 //! and has [`validate`] judge that, by the same rules. What it refuses is judged as a whole, which has the last word, and the better one:
 //! it sees names that are near.
 
+mod wanted;
+
+pub use wanted::WantedOfAll;
+
 use super::map::SharedMap;
 use super::validate::validate;
 use super::{Desired, Key, home, mentions_of, pools, resolve, san};

@@ -5,6 +5,7 @@
 //! were never there join it.
 
 use super::files::Made;
+use super::map::SharedMap;
 use super::{Desired, home};
 use crate::paths::Paths;
 use fabric::attribute::words::VolumeKind;
@@ -111,11 +112,7 @@ pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
 }
 
 /// The pools of a data plane.
-pub(super) fn wanted(
-    desired: &Desired,
-    dataplane: &str,
-    paths: &Paths,
-) -> BTreeMap<String, PoolSpec> {
+pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> SharedMap<PoolSpec> {
     let here = desired[Object::Pool].iter().filter(|(_, set)| home(set) == dataplane);
     let spec = |(name, set): (&String, &Attributes)| {
         let kept = desired.allocations.pools.get(name);

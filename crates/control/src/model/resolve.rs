@@ -16,6 +16,7 @@ use parts::{limit, narrow16};
 pub use parts::{own_file, volume_path};
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
+use super::map::SharedMap;
 use super::{Desired, files, pools};
 use crate::paths::Paths;
 use fabric::attribute::words::{self, AdapterKind, Cache, Wait};
@@ -28,21 +29,20 @@ use spec::{
     NullSpec, Placement, PoolSpec, RamSpec, ScsiSpec, SocketRole, UnitSpec, UplinkSpec, VolumeKind,
     VolumeSpec, WaitMode,
 };
-use std::collections::BTreeMap;
 
-/// What one data plane shall have.
+/// What one data plane shall have. Copies share what they have in common, as states do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wanted {
     /// Volumes by name.
-    pub volumes: BTreeMap<String, VolumeSpec>,
+    pub volumes: SharedMap<VolumeSpec>,
     /// SCSI logical units by name.
-    pub units: BTreeMap<String, UnitSpec>,
+    pub units: SharedMap<UnitSpec>,
     /// Adapters by name.
-    pub adapters: BTreeMap<String, AdapterSpec>,
+    pub adapters: SharedMap<AdapterSpec>,
     /// Uplinks by name.
-    pub uplinks: BTreeMap<String, UplinkSpec>,
+    pub uplinks: SharedMap<UplinkSpec>,
     /// Storage pools by name.
-    pub pools: BTreeMap<String, PoolSpec>,
+    pub pools: SharedMap<PoolSpec>,
 }
 
 /// With what a data plane is started.
@@ -89,9 +89,9 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
             .chain(scsi::media(desired, dataplane, paths))
             .chain(scsi::found(desired, dataplane))
             .collect(),
-        units: scsi::units(desired, dataplane, paths),
+        units: scsi::units(desired, dataplane, paths).into_iter().collect(),
         adapters: adapters.collect(),
-        uplinks: network::uplinks(desired, dataplane),
+        uplinks: network::uplinks(desired, dataplane).into_iter().collect(),
         pools: pools::wanted(desired, dataplane, paths),
     }
 }
@@ -116,14 +116,24 @@ impl Wanted {
     pub fn drop_dangling(&mut self) {
         let Wanted { volumes, units, adapters, .. } = self;
         units.retain(|_, unit| unit.volume.as_ref().is_none_or(|name| volumes.contains_key(name)));
-        adapters.retain(|_, spec| {
-            if let DeviceSpec::Scsi(ScsiSpec { targets, .. }) = &mut spec.device {
+        adapters
+            .retain(|_, spec| spec.block().is_none_or(|block| volumes.contains_key(&block.volume)));
+        let dangles = |spec: &AdapterSpec| {
+            let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+            targets.flat_map(|target| target.luns.values()).any(|unit| !units.contains_key(unit))
+        };
+        let dangling = adapters.iter().filter(|(_, spec)| dangles(spec));
+        let dangling: Vec<String> = dangling.map(|(name, _)| name.clone()).collect();
+        for name in dangling {
+            if let Some(AdapterSpec {
+                device: DeviceSpec::Scsi(ScsiSpec { targets, .. }), ..
+            }) = adapters.get_mut(&name)
+            {
                 for target in targets {
                     target.luns.retain(|_, unit| units.contains_key(unit));
                 }
             }
-            spec.block().is_none_or(|block| volumes.contains_key(&block.volume))
-        });
+        }
     }
 }
 

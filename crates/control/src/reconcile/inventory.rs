@@ -11,6 +11,7 @@
 //! either side, what was told since and what could not be done, comes to the same actions as [`reconcile`] does, which the tests hold it to.
 
 use super::{Action, Actual, Going, Subject, reconcile, shows, stands_on};
+use crate::model::map::SharedMap;
 use crate::model::resolve::Wanted;
 use protocol::message::{
     AdapterStatus, Changes, Delta, Named, OpeningStatus, PoolStatus, Status, UnitStatus,
@@ -144,11 +145,11 @@ fn part_of(wanted: &Wanted, about: &Names) -> Wanted {
     part
 }
 
-fn entry<T: Clone>(all: &BTreeMap<String, T>, name: &str) -> Option<(String, T)> {
+fn entry<T: Clone>(all: &SharedMap<T>, name: &str) -> Option<(String, T)> {
     all.get_key_value(name).map(|(name, one)| (name.clone(), one.clone()))
 }
 
-/// What two of them differ in.
+/// What two of them differ in. What they share is not looked at.
 pub fn differences(before: &Wanted, after: &Wanted) -> Names {
     let mut names = Names::new();
     differ(&before.volumes, &after.volumes, Subject::Volume, &mut names);
@@ -159,15 +160,14 @@ pub fn differences(before: &Wanted, after: &Wanted) -> Names {
     names
 }
 
-fn differ<T: PartialEq>(
-    before: &BTreeMap<String, T>,
-    after: &BTreeMap<String, T>,
+fn differ<T: Clone + PartialEq>(
+    before: &SharedMap<T>,
+    after: &SharedMap<T>,
     subject: fn(String) -> Subject,
     names: &mut Names,
 ) {
-    let new = after.iter().filter(|(name, one)| before.get(*name) != Some(one));
-    let gone = before.keys().filter(|name| !after.contains_key(*name));
-    names.extend(new.map(|(name, _)| name).chain(gone).cloned().map(subject));
+    let differences = before.differences(after).into_iter();
+    names.extend(differences.map(|difference| subject(difference.name().to_owned())));
 }
 
 /// As [`reconcile`], where everything but what is named is as it shall be.

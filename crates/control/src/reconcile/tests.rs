@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fake::Books;
+use crate::model::map::SharedMap;
 use crate::model::samples;
 use crate::model::{Desired, resolve};
 use proptest::prelude::*;
@@ -21,11 +22,11 @@ fn carry_out(books: &mut Books, wanted: &Wanted) -> Vec<Action> {
 }
 
 fn assert_reached(books: &Books, wanted: &Wanted) {
-    let volumes: BTreeMap<String, VolumeSpec> =
+    let volumes: SharedMap<VolumeSpec> =
         books.status.volumes.iter().map(|v| (v.spec.name.clone(), v.spec.clone())).collect();
-    let units: BTreeMap<String, UnitSpec> =
+    let units: SharedMap<UnitSpec> =
         books.status.units.iter().map(|u| (u.spec.name.clone(), u.spec.clone())).collect();
-    let adapters: BTreeMap<String, AdapterSpec> = books
+    let adapters: SharedMap<AdapterSpec> = books
         .status
         .adapters
         .iter()

@@ -1,6 +1,7 @@
 //! What moves from one data plane to another: the one that has it lets go before the other is told, since two cannot have one file or one
 //! socket open.
 
+use crate::model::map::SharedMap;
 use crate::model::resolve::Wanted;
 use crate::reconcile::Subject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +14,15 @@ struct Names {
 }
 
 impl Names {
-    fn of(wanted: &Wanted) -> Names {
+    /// What a data plane was to have and is not to have any more. What both share is not looked at.
+    fn gone(before: &Wanted, now: &Wanted) -> Names {
+        fn of<V: Clone + PartialEq>(before: &SharedMap<V>, now: &SharedMap<V>) -> BTreeSet<String> {
+            let gone = before.differences(now).into_iter().filter(|it| it.after.is_none());
+            gone.map(|it| it.name().to_owned()).collect()
+        }
         Names {
-            volumes: wanted.volumes.keys().cloned().collect(),
-            adapters: wanted.adapters.keys().cloned().collect(),
+            volumes: of(&before.volumes, &now.volumes),
+            adapters: of(&before.adapters, &now.adapters),
         }
     }
 
@@ -43,7 +49,7 @@ struct Leaving {
 pub(super) struct Telling {
     /// Counts how often all were told.
     pub(super) post: u64,
-    told: BTreeMap<String, Names>,
+    told: BTreeMap<String, Wanted>,
     leaving: Vec<Leaving>,
     /// Those that are being ended.
     pub(super) ending: BTreeSet<String>,
@@ -53,21 +59,10 @@ impl Telling {
     /// Data planes are about to be told this; what another may still have is left out of it.
     pub(super) fn tell(&mut self, wanted: &mut BTreeMap<String, Wanted>) {
         self.post += 1;
-        for (dataplane, names) in &self.told {
-            let now = wanted.get(dataplane);
+        let nothing = Wanted::default();
+        for (dataplane, before) in &self.told {
             // Also what nobody wants now: it may be wanted elsewhere before a disk that hangs has let go of it.
-            let volumes = names
-                .volumes
-                .iter()
-                .filter(|name| now.is_none_or(|now| !now.volumes.contains_key(*name)));
-            let adapters = names
-                .adapters
-                .iter()
-                .filter(|name| now.is_none_or(|now| !now.adapters.contains_key(*name)));
-            let names = Names {
-                volumes: volumes.cloned().collect(),
-                adapters: adapters.cloned().collect(),
-            };
+            let names = Names::gone(before, wanted.get(dataplane).unwrap_or(&nothing));
             if !names.is_empty() {
                 let (dataplane, post) = (dataplane.clone(), self.post);
                 self.leaving.push(Leaving {
@@ -95,7 +90,7 @@ impl Telling {
                 wanted.drop_dangling();
             }
         }
-        self.told = wanted.iter().map(|(name, wanted)| (name.clone(), Names::of(wanted))).collect();
+        self.told.clone_from(wanted);
     }
 
     /// Whether others wait for this one to let go.

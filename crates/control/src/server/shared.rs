@@ -6,8 +6,8 @@ use super::stats_files::StatsFiles;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::loss::Loss;
-use crate::model::neighbours::Neighbours;
-use crate::model::resolve::{self, Wanted};
+use crate::model::neighbours::{self, Neighbours};
+use crate::model::resolve;
 use crate::model::transition::{Allow, Change};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 pub type LauncherOf = Box<dyn Fn(&str) -> Box<dyn Launcher> + Send + Sync>;
 
 /// What each data plane shall be, by name.
-pub(super) type WantedOfAll = Arc<BTreeMap<String, Wanted>>;
+pub(super) type WantedOfAll = Arc<neighbours::WantedOfAll>;
 
 /// What happens when a data plane cannot do what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +143,9 @@ pub struct Server {
     /// How often that was worked out.
     #[cfg(test)]
     pub(crate) resolutions: std::sync::atomic::AtomicU64,
+    /// Of how many objects in all.
+    #[cfg(test)]
+    pub(crate) resolved_objects: std::sync::atomic::AtomicU64,
 }
 
 impl Server {
@@ -179,6 +182,8 @@ impl Server {
             neighbours: Mutex::default(),
             #[cfg(test)]
             resolutions: 0.into(),
+            #[cfg(test)]
+            resolved_objects: 0.into(),
             stats_files: Mutex::default(),
         });
         server.record_files_as_they_come();
@@ -282,7 +287,7 @@ impl Server {
     }
 
     /// What each data plane shall be. That of the last few states is known: a change asks for what was and what will be, and whoever tells
-    /// the data planes asks again.
+    /// the data planes asks again. What it becomes is made of what it was, and costs what changes.
     pub(super) fn wanted(&self, desired: &Desired) -> WantedOfAll {
         let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|(state, _)| state == desired) {
@@ -290,13 +295,25 @@ impl Server {
             known.insert(0, found);
             return Arc::clone(&known[0].1);
         }
-        let names = desired.dataplane_names().into_iter();
-        let of = |name: String| (name.clone(), resolve::wanted(desired, &name, &self.paths));
-        let wanted: WantedOfAll = Arc::new(names.map(of).collect());
+        let neighbours = self.neighbours.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = known
+            .first()
+            .and_then(|(state, wanted)| neighbours.wanted((state, wanted), desired, &self.paths));
+        drop(neighbours);
+        let (wanted, _objects) = beside.unwrap_or_else(|| {
+            let names = desired.dataplane_names().into_iter();
+            let of = |name: String| (name.clone(), resolve::wanted(desired, &name, &self.paths));
+            let objects = Object::ALL.into_iter().map(|object| desired[object].len());
+            (names.map(of).collect(), objects.sum())
+        });
+        let wanted: WantedOfAll = Arc::new(wanted);
         known.insert(0, (desired.clone(), Arc::clone(&wanted)));
         known.truncate(RESOLVED_KEPT);
         #[cfg(test)]
-        self.resolutions.fetch_add(1, Ordering::Relaxed);
+        {
+            self.resolutions.fetch_add(1, Ordering::Relaxed);
+            self.resolved_objects.fetch_add(_objects as u64, Ordering::Relaxed);
+        }
         wanted
     }
 

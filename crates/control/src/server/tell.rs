@@ -259,7 +259,7 @@ impl Server {
         let mut all = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let adapters: Vec<String> = all
             .keys()
-            .filter(|adapter| name == MAIN || wanted.adapters.contains_key(*adapter))
+            .filter(|adapter| name == MAIN || wanted.adapters.contains_key(adapter))
             .cloned()
             .collect();
         let listeners: BTreeMap<_, _> =

@@ -59,3 +59,72 @@ async fn what_data_planes_shall_be_is_worked_out_once_for_a_change() {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(count() - before, 1, "of what it was is known, and nobody asks anew for what it is");
 }
+
+/// Adapters of virtual Fibre Channel, each with a zone and ten masks of one LUN, ten to a target.
+fn fabric(adapters: usize) -> String {
+    let mut text = String::new();
+    for target in 0..adapters.div_ceil(10) {
+        let _ = writeln!(text, "[target.t{target}]\nluns = \"0=v{target}\"");
+        let _ = writeln!(text, "[volume.v{target}]\nkind = \"null\"\nsize = \"1MiB\"");
+    }
+    for n in 0..adapters {
+        let (port, target) = (n / 100, n / 10);
+        if n % 100 == 0 {
+            let _ = writeln!(text, "[port.p{port}]\nmax_adapters = 255");
+        }
+        let _ = writeln!(text, "[adapter.f{n}]\nkind = \"fc\"\nport = \"p{port}\"");
+        let _ = writeln!(text, "[zone.z{n}]\nmembers = \"f{n},t{target}\"");
+        for lun in 0..10 {
+            let _ = writeln!(
+                text,
+                "[mask.m{n}x{lun}]\ninitiators = \"f{n}\"\ntargets = \"t{target}\"\nluns = \"{lun}=0\""
+            );
+        }
+    }
+    text
+}
+
+/// Of how many objects it is worked out anew what data planes shall be, for each of some changes.
+async fn worked_out(adapters: usize) -> Vec<(&'static str, u64)> {
+    let bench = Bench::new().await;
+    let options = ChangeOptions {
+        dry_run: false,
+        allow: Allow::default(),
+        on_failure: OnFailure::Keep,
+        wait: true,
+    };
+    let state = config::read(&fabric(adapters)).unwrap();
+    bench.server.apply(state, false, options).await.unwrap();
+    let count = || bench.server.resolved_objects.load(std::sync::atomic::Ordering::Relaxed);
+    let set = |attribute: &str, value: Value| json!({ "attributes": { attribute: value } });
+    let new = |name: &str, attributes: Value| json!({ "name": name, "attributes": attributes });
+    let mut all = Vec::new();
+    for (method, path, body) in [
+        ("PATCH", "/v1/volumes/v1", set("limit_iops", json!(5000))),
+        ("PATCH", "/v1/adapters/f3", set("queues", json!(3))),
+        ("PATCH", "/v1/masks/m3x0", set("luns", json!("all"))),
+        ("PATCH", "/v1/targets/t1", set("luns", json!("0=v1,1=v0"))),
+        ("POST", "/v1/volumes", new("w", json!({ "kind": "null", "size": 4096 }))),
+        ("POST", "/v1/adapters", new("w", json!({ "volume": "w" }))),
+        ("POST", "/v1/adapters", new("g", json!({ "kind": "fc", "port": "p0" }))),
+        ("DELETE", "/v1/adapters/w", Value::Null),
+        ("DELETE", "/v1/zones/z3", Value::Null),
+    ] {
+        let before = count();
+        let (status, answer) = bench.call(method, path, body).await;
+        assert!(status < 300, "{method} {path}: {answer}");
+        all.push((path, count() - before));
+    }
+    let before = count();
+    let one = config::read("[volume.v0]\nkind = \"null\"\nsize = \"2MiB\"\n").unwrap();
+    bench.server.apply(one, false, options).await.unwrap();
+    all.push(("apply", count() - before));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_data_planes_shall_be_is_worked_out_of_what_a_change_has_to_do_with() {
+    let (few, many) = (worked_out(40).await, worked_out(400).await);
+    assert_eq!(few, many);
+    assert!(many.iter().all(|(_, objects)| (1..250).contains(objects)), "{many:?}");
+}

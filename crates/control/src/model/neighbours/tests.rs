@@ -97,6 +97,106 @@ proptest! {
             now = whole.unwrap_or(now);
         }
     }
+
+    /// Also by who knows the neighbours of an earlier state only.
+    #[test]
+    fn what_data_planes_shall_be_follows_a_change_as_if_all_of_it_were_worked_out(
+        first in samples::desired(),
+        other in samples::desired(),
+        changes in proptest::collection::vec(
+            (any::<bool>(), proptest::collection::vec(step(), 1..4)),
+            1..6,
+        ),
+    ) {
+        let paths = samples::paths();
+        let (mut now, mut neighbours) = (first, Neighbours::default());
+        for (follow, steps) in &changes {
+            if *follow {
+                neighbours.follow(&now, &paths);
+            }
+            let mut next = now.clone();
+            steps.iter().for_each(|step| carry_out(step, &mut next, &other));
+            if allocations::settle(&now, &mut next, 42).is_err() {
+                continue;
+            }
+            let Ok(next) = validate(&next, &paths) else { continue };
+            if let Some((found, _)) = neighbours.wanted((&now, &whole(&now)), &next, &paths) {
+                prop_assert_eq!(found, whole(&next));
+            }
+            now = next;
+        }
+    }
+}
+
+/// What data planes shall be.
+fn whole(state: &Desired) -> WantedOfAll {
+    let of = |name: String| (name.clone(), resolve::wanted(state, &name, &samples::paths()));
+    state.dataplane_names().into_iter().map(of).collect()
+}
+
+/// Clients that see disks in every way, members of zones and masks by name and by WWPN.
+const EVERY_WAY: &str = "[dataplane.side]\n[port.p]\n[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n\
+    [target.t]\nwwpn=\"50:05:07:68:01:00:00:01\"\nluns=\"0=v\"\n[target.u]\nwwpn=\"50:05:07:68:01:00:00:02\"\nluns=\"3=w\"\n\
+    [adapter.f]\nkind=\"fc\"\nport=\"p\"\nwwpns=\"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\"\n\
+    [adapter.g]\nkind=\"fc\"\nport=\"p\"\nwwpns=\"c0:50:76:00:00:01:00:02,c0:50:76:00:00:01:00:03\"\n\
+    [zone.names]\nmembers=\"f,t\"\n[zone.wwpns]\nmembers=\"c0:50:76:00:00:01:00:02,50:05:07:68:01:00:00:02\"\n\
+    [mask.names]\ninitiators=\"f\"\ntargets=\"t\"\n\
+    [mask.wwpns]\ninitiators=\"c0:50:76:00:00:01:00:02\"\ntargets=\"50:05:07:68:01:00:00:02\"\n\
+    [volume.b]\nkind=\"null\"\nsize=4096\n[adapter.b]\nvolume=\"b\"\n\
+    [volume.d]\nkind=\"null\"\nsize=4096\n[adapter.s]\nkind=\"scsi\"\ndataplane=\"side\"\n\
+    [medium.m]\npath=\"/m\"\n[vtd.cd]\nkind=\"optical\"\nadapter=\"s\"\nmedium=\"m\"\n[vtd.disk]\nadapter=\"s\"\nvolume=\"d\"\n";
+
+#[test]
+fn what_clients_see_in_every_way_follows_a_change_of_all_that_it_takes() {
+    let paths = samples::paths();
+    let mut all = crate::config::read(&format!("{BESIDE}{EVERY_WAY}")).unwrap();
+    allocations::settle(&Desired::default(), &mut all, 1).unwrap();
+    let all = validate(&all, &paths).unwrap();
+    let mut neighbours = Neighbours::default();
+    neighbours.follow(&all, &paths);
+    let text = |text: &str| Value::Text(text.to_owned());
+    let mut others: Vec<(String, Desired)> = Vec::new();
+    for (object, name) in keys(&all) {
+        let mut without = all.clone();
+        without[object].remove(&name);
+        others.push((format!("without {object} {name}"), without));
+    }
+    for (object, name, attribute, value) in [
+        (Object::Zone, "names", "members", text("g,t")),
+        (Object::Zone, "names", "members", text("f,g,t,u")),
+        (Object::Zone, "wwpns", "members", text("c0:50:76:00:00:01:00:00,50:05:07:68:01:00:00:02")),
+        (Object::Mask, "names", "luns", text("5=0")),
+        (Object::Mask, "wwpns", "luns", text("7=3")),
+        (Object::Target, "t", "luns", text("0=v,1=w")),
+        (Object::Target, "u", "luns", text("4=w")),
+        (Object::Port, "p", "max_xfer_size", Value::Number(1 << 17)),
+        (Object::Volume, "b", "read_only", Value::Switch(true)),
+        (Object::Volume, "w", "read_only", Value::Switch(true)),
+        (Object::Adapter, "b", "dataplane", text("side")),
+        (Object::Adapter, "s", "dataplane", text("main")),
+        (Object::Adapter, "f", "queues", Value::Number(3)),
+        (Object::Vtd, "disk", "lun", Value::Number(9)),
+        (Object::Medium, "m", "path", text("/n")),
+    ] {
+        let mut other = all.clone();
+        let set = other[object].get_mut(name).unwrap();
+        set.insert(attribute.to_owned(), value.clone());
+        others.push((format!("{object} {name} {attribute} {value}"), other));
+    }
+    let mut seen = 0;
+    for (what, other) in others {
+        let Ok(other) = validate(&other, &paths) else { continue };
+        for (now, next) in [(&all, &other), (&other, &all)] {
+            let (before, after) = (whole(now), whole(next));
+            seen += usize::from(before != after);
+            if let Some((found, _)) = neighbours.wanted((now, &before), next, &paths) {
+                assert!(found == after, "{what}");
+            } else {
+                assert!(what.contains("dataplane side"), "{what}");
+            }
+        }
+    }
+    assert!(seen >= 40, "{seen}");
 }
 
 /// Adapters of virtual Fibre Channel, each with a zone and two masks, ten to a target.

@@ -5,13 +5,14 @@
 //! plane ask.
 
 use super::{Wanted, wanted};
+use crate::model::map::SharedMap;
 use crate::model::{Desired, allocations, samples, validate::validate};
 use fabric::attribute::{Attribute, Effect, Object, Value};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use spec::{Change, change};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// An object of the attribute's sort, by an index over all that there are, with the attribute set to this.
 fn changed(
@@ -34,8 +35,8 @@ fn changed(
 }
 
 fn all<T>(
-    before: &BTreeMap<String, T>,
-    after: &BTreeMap<String, T>,
+    before: &SharedMap<T>,
+    after: &SharedMap<T>,
     change: impl Fn(&T, &T) -> Change,
 ) -> Vec<(String, Change)> {
     let both = before.iter().filter_map(|(name, now)| Some((name, now, after.get(name)?)));

@@ -72,7 +72,7 @@ fn an_empty_state_does_not_take_what_a_data_plane_serves() {
     let fake = FakeDataPlane::start(&paths.dataplane("main")).unwrap();
     belong(&paths, &Desired::default()).unwrap();
     let volume = crate::model::resolve::wanted(&read(DISK).unwrap(), "main", &paths).volumes;
-    for spec in volume.into_values() {
+    for spec in volume.values().cloned() {
         fake.books().handle(&Request::PutVolume(spec));
     }
     let problem = belong(&paths, &Desired::default()).unwrap_err().to_string();
@@ -89,8 +89,12 @@ fn a_data_plane_that_was_being_removed_is_ended_and_one_with_a_client_is_not() {
     let fakes = planes.map(|name| FakeDataPlane::start(&paths.dataplane(name)).unwrap());
     let wanted = crate::model::resolve::wanted(&read(DISK).unwrap(), "main", &paths);
     let mut books = fakes[3].books();
-    wanted.volumes.into_values().for_each(|spec| drop(books.handle(&Request::PutVolume(spec))));
-    wanted.adapters.into_values().for_each(|spec| drop(books.handle(&Request::PutAdapter(spec))));
+    wanted.volumes.values().cloned().for_each(|spec| drop(books.handle(&Request::PutVolume(spec))));
+    wanted
+        .adapters
+        .values()
+        .cloned()
+        .for_each(|spec| drop(books.handle(&Request::PutAdapter(spec))));
     books.status.adapters[0].state = AdapterState::Running;
     drop(books);
     assert!(!end_data_planes(&paths, &desired, program), "one is left");
