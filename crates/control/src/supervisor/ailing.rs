@@ -43,6 +43,8 @@ impl Ailment {
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     adapters: BTreeMap<String, Of>,
+    /// Whether anybody has looked at the counters.
+    begun: bool,
 }
 
 #[derive(Debug)]
@@ -55,21 +57,39 @@ struct Of {
     now: Instant,
 }
 
+impl Of {
+    fn is_remembered(&self) -> bool {
+        let since = |at: Option<Instant>| at.map(|at| self.now.duration_since(at));
+        let last = since(self.last.map(|(_, at)| at)).is_some_and(|age| age < AILING_FOR);
+        last || since(self.told).is_some_and(|age| age < EVENT_EVERY)
+    }
+}
+
 impl Errors {
-    /// Takes what is counted now; gives the events that come of it.
+    /// Takes what is counted now, by adapters with a client; gives the events that come of it.
     pub(super) fn take(
         &mut self,
-        counted: BTreeMap<String, [u64; 3]>,
+        counted: &BTreeMap<String, [u64; 3]>,
         now: Instant,
     ) -> Vec<(Kind, String, String)> {
-        self.adapters.retain(|name, _| counted.contains_key(name));
+        // The counters go with the client, and begin anew with the next one; what failed for it is said for a while.
+        for (name, of) in &mut self.adapters {
+            of.now = now;
+            if !counted.contains_key(name) {
+                of.counted = [0; 3];
+            }
+        }
+        self.adapters.retain(|name, of| counted.contains_key(name) || of.is_remembered());
+        // What was counted before anybody looked is history.
+        let begun = std::mem::replace(&mut self.begun, true);
         let mut events = Vec::new();
-        for (name, counted) in counted {
-            let Some(of) = self.adapters.get_mut(&name) else {
-                // What was counted before anybody looked is history.
-                self.adapters.insert(name, Of { counted, last: None, told: None, now });
-                continue;
-            };
+        for (name, &counted) in counted {
+            let first = if begun { [0; 3] } else { counted };
+            let new = || Of { counted: first, last: None, told: None, now };
+            let of = self.adapters.entry(name.clone()).or_insert_with(new);
+            if counted[0] < of.counted[0] {
+                of.counted = [0; 3];
+            }
             let more = |which: usize| counted[which] > of.counted[which];
             let ailment = match (more(1), more(2), more(0)) {
                 (true, _, _) => Some(Ailment::NoSpace),
@@ -78,14 +98,14 @@ impl Errors {
                 _ => None,
             };
             let count = counted[0].saturating_sub(of.counted[0]);
-            (of.counted, of.now) = (counted, now);
+            of.counted = counted;
             let Some(ailment) = ailment else { continue };
             let another = of.last.is_none_or(|(last, _)| last != ailment);
             of.last = Some((ailment, now));
             if another || of.told.is_none_or(|told| now.duration_since(told) >= EVENT_EVERY) {
                 of.told = Some(now);
                 let message = format!("{}; {count} since the last look", ailment.as_str());
-                events.push((Kind::VolumeError, name, message));
+                events.push((Kind::VolumeError, name.clone(), message));
             }
         }
         events
@@ -111,7 +131,7 @@ mod tests {
         let start = Instant::now();
         let mut take = |seconds, counted: [u64; 3]| {
             let now = start + Duration::from_secs(seconds);
-            let events = errors.take(BTreeMap::from([("a".to_owned(), counted)]), now);
+            let events = errors.take(&BTreeMap::from([("a".to_owned(), counted)]), now);
             (events.len(), errors.ailing().get("a").copied())
         };
         assert_eq!(take(0, [7, 7, 0]), (0, None), "of before");
@@ -122,5 +142,27 @@ mod tests {
         assert_eq!(take(75, [21, 20, 1]), (0, Some(Ailment::Gone)));
         assert_eq!(take(80, [21, 20, 1]), (0, None));
         assert_eq!(take(700, [22, 20, 2]), (1, Some(Ailment::Gone)));
+    }
+
+    #[test]
+    fn what_fails_before_an_adapter_s_client_was_looked_at_is_told_and_outlives_the_client() {
+        let mut errors = Errors::default();
+        let start = Instant::now();
+        let mut take = |seconds, counted: Option<u64>| {
+            let now = start + Duration::from_secs(seconds);
+            let counted = counted.map(|count| ("a".to_owned(), [count, 0, 0]));
+            let events = errors.take(&counted.into_iter().collect(), now);
+            (events.len(), errors.ailing().get("a").copied())
+        };
+        assert_eq!(take(0, None), (0, None), "no client yet");
+        assert_eq!(take(5, Some(9000)), (1, Some(Ailment::Errors)));
+        assert_eq!(take(10, None), (0, Some(Ailment::Errors)), "it has left");
+        assert_eq!(take(15, Some(3)), (0, Some(Ailment::Errors)), "the next one, and no flood");
+        assert_eq!(take(20, Some(3)), (0, Some(Ailment::Errors)));
+        assert_eq!(take(76, Some(3)), (0, None));
+        assert_eq!(take(80, Some(1)), (0, Some(Ailment::Errors)), "another after that");
+        assert_eq!(take(700, Some(2)), (1, Some(Ailment::Errors)));
+        assert_eq!(take(1400, None), (0, None));
+        assert!(errors.adapters.is_empty(), "nothing is kept for good");
     }
 }

@@ -146,8 +146,9 @@ impl PulseThread {
             _ => None,
         };
         view.silent = silent;
-        let counted = view.stats.as_ref().map(|stats| stats.count(ERRORS)).unwrap_or_default();
-        let errors = self.errors.take(counted, Instant::now());
+        let counted = view.stats.as_ref().map(|stats| stats.count(ERRORS));
+        let take = |counted| self.errors.take(&counted, Instant::now());
+        let errors = counted.map(take).unwrap_or_default();
         view.ailing = self.errors.ailing();
         drop(view);
         if let Some((kind, message)) = turn {
