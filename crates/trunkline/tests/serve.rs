@@ -155,6 +155,21 @@ fn a_server_that_refuses_its_configuration_leaves_no_data_plane_behind() {
     assert!(UnixStream::connect(dir.path().join("dataplane-main.sock")).is_err());
 }
 
+#[test]
+fn a_data_plane_comes_back_where_nothing_can_be_written_beside_it() {
+    let server = Server::start(&[]);
+    // As on a file system that became full or read-only: neither its log nor a note of it can be made.
+    for name in ["dataplane-main.log", "dataplane-main.json"] {
+        std::fs::remove_file(server.path(name)).unwrap();
+        std::fs::create_dir(server.path(name)).unwrap();
+    }
+    server.kill_plane();
+    let log = server.log();
+    for told in ["no log of the data plane", "it is not noted how"] {
+        assert!(log.contains(told), "{log}");
+    }
+}
+
 /// Every thread of a process.
 fn threads(pid: u64) -> impl Iterator<Item = String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();

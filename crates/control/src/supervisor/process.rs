@@ -57,6 +57,11 @@ pub struct ProcessLauncher {
     adopted: Option<OwnedFd>,
 }
 
+/// Which file or folder it was.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 impl ProcessLauncher {
     /// For a program and a socket.
     pub fn new(
@@ -73,12 +78,19 @@ impl ProcessLauncher {
         self.socket.with_extension("json")
     }
 
-    fn output(&self) -> io::Result<Stdio> {
+    /// Its log; where there can be none (the disk is full, or read-only), this process's own output, since clients wait.
+    fn output(&self) -> Stdio {
         if std::env::var_os("JOURNAL_STREAM").is_some() {
-            return Ok(Stdio::inherit());
+            return Stdio::inherit();
         }
-        let log = std::fs::File::options().create(true).append(true).open(&self.log)?;
-        Ok(log.into())
+        match std::fs::File::options().create(true).append(true).open(&self.log) {
+            Ok(log) => log.into(),
+            Err(error) => {
+                let path = self.log.display();
+                tracing::warn!(%path, %error, "no log of the data plane: its output stands here");
+                Stdio::inherit()
+            }
+        }
     }
 
     /// Its own words where it has left some: they name the setting that mends it.
@@ -186,11 +198,12 @@ impl Launcher for ProcessLauncher {
         command.args(["--channels", &spec.channels.to_string()]);
         let told = spec.poll_us_max.map(|told| told.to_string());
         command.args(["--poll-us-max", told.as_deref().unwrap_or("auto")]);
-        std::fs::create_dir_all(&self.reservations)?;
+        std::fs::create_dir_all(&self.reservations)
+            .map_err(|error| at(&self.reservations, &error))?;
         command.arg("--confine").arg(&self.reservations);
-        command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);
+        command.stdin(Stdio::null()).stdout(self.output()).stderr(self.output());
         let written = std::fs::metadata(&self.log).map_or(0, |log| log.len());
-        self.child = Some(command.spawn()?);
+        self.child = Some(command.spawn().map_err(|error| at(&self.program, &error))?);
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
@@ -199,9 +212,15 @@ impl Launcher for ProcessLauncher {
             }
             match SocketLink::connect(&self.socket) {
                 Ok(link) => {
-                    // Only what works is noted.
+                    // Only what works is noted. One that works is not given up because that cannot be.
                     let note = serde_json::to_vec(spec).map_err(io::Error::other)?;
-                    std::fs::write(self.note(), note)?;
+                    let note = std::fs::write(self.note(), note);
+                    if let Err(error) = note {
+                        let path = self.note().display().to_string();
+                        tracing::warn!(%path, %error, "it is not noted how the data plane was started");
+                        // That of an earlier one would be wrong.
+                        let _ = std::fs::remove_file(self.note());
+                    }
                     return Ok(Box::new(link));
                 }
                 Err(error) if Instant::now() > deadline => return Err(io::Error::other(error)),
