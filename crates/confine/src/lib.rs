@@ -70,6 +70,9 @@ pub fn files(folder: &Path) -> Result<(), Unconfined> {
             let what = "Landlock is switched off (add it to `lsm=` of the kernel's command line)";
             Err(Unconfined(what.to_owned()))
         }
-        _ => Err(Unconfined("the kernel has no Landlock (Linux 5.13)".to_owned())),
+        _ => {
+            let what = "the kernel has no Landlock (Linux 5.13), or a filter of system calls keeps it from us (`SystemCallFilter=` of systemd)";
+            Err(Unconfined(what.to_owned()))
+        }
     }
 }
