@@ -188,13 +188,14 @@ impl Trail {
         self.add(Event { at_ms, subject: subject.map(str::to_owned), ..event });
     }
 
-    /// Until when it is known who came to an adapter and who left, in milliseconds since 1970.
+    /// Until when it is known who came to an adapter and who left, in milliseconds since 1970: the time of what was noted last, whatever times
+    /// others have, since the clock may have been set back.
     pub fn last_visit_ms(&self, adapter: &str) -> u64 {
         let kept = self.kept();
         let visit = |event: &&Event| {
             matches!(event.kind, Kind::ClientConnected | Kind::ClientLeft) && event.is_of(adapter)
         };
-        kept.events.iter().filter(visit).map(|event| event.at_ms).max().unwrap_or(0)
+        kept.events.iter().rev().find(visit).map_or(0, |event| event.at_ms)
     }
 
     /// Notes what somebody did to the link of one, about which others are told, too. It is counted for `counted`.
@@ -400,6 +401,18 @@ mod tests {
         trail.note(Kind::ServerStarted, None, "again");
         assert_eq!(trail.since(last.number, 0).len(), 1);
         assert!(trail.since(0, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_hides_no_later_client() {
+        let dir = tempfile::tempdir().unwrap();
+        let trail = Trail::open(&dir.path().join("events.jsonl"));
+        for (at, kind) in [(9000, Kind::ClientConnected), (500, Kind::ClientLeft)] {
+            trail.note_at(Some(at), kind, Some("a"), "client");
+        }
+        trail.note_at(Some(7000), Kind::ClientLeft, Some("b"), "client");
+        assert_eq!(trail.last_visit_ms("a"), 500);
+        assert_eq!(trail.last_visit_ms("c"), 0);
     }
 
     #[test]

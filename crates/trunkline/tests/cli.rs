@@ -10,6 +10,7 @@ use protocol::stats::{ChannelCounter, Latency, QueueCounter};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[path = "cli/guide.rs"]
@@ -23,6 +24,7 @@ mod scripts;
 struct Bench {
     dir: tempfile::TempDir,
     launcher: FakeLauncher,
+    server: Arc<Server>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -57,13 +59,14 @@ impl Bench {
                 }
             })
         };
-        runtime.block_on(async {
+        let server = runtime.block_on(async {
             let listener = tokio::net::UnixListener::bind(paths.api()).unwrap();
             let server = Server::start(paths, store, make, BTreeMap::new()).await.unwrap();
-            let router = control::api::router(server);
+            let router = control::api::router(Arc::clone(&server));
             tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+            server
         });
-        Bench { dir, launcher, _runtime: runtime }
+        Bench { dir, launcher, server, _runtime: runtime }
     }
 
     /// A volume `disk0` and an adapter `vhost0` on it.

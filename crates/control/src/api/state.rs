@@ -181,6 +181,9 @@ pub(super) struct EventsQuery {
 pub struct EventsView {
     /// The events.
     pub events: Vec<Event>,
+    /// The number up to which it was looked, for `after`: whoever follows needs no time, which clocks may set back.
+    #[serde(default)]
+    pub last: u64,
 }
 
 /// What was changed and by whom, and what happened to data planes, clients and volumes.
@@ -203,14 +206,15 @@ pub(super) async fn events(
             trail.beyond(seen).await;
             // Before the look: what comes meanwhile is beyond it.
             seen = trail.last();
-            if query.of.is_none() || !wanted().is_empty() {
+            if !wanted().is_empty() {
                 return;
             }
         }
     };
     // The end of the time is an answer, too.
     let _ = tokio::time::timeout(wait, some).await;
-    Ok(Json(EventsView { events: wanted() }))
+    let last = trail.last();
+    Ok(Json(EventsView { events: wanted(), last }))
 }
 
 /// An attribute that objects can have.

@@ -20,12 +20,10 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         now.saturating_sub(since)
     });
-    let since_ms = begin.as_millis();
-    let since = format!("since_ms={since_ms}");
+    let since = format!("since_ms={}", begin.as_millis());
     args.of.as_deref().map_or(Ok(()), check_name).map_err(ApiError::invalid)?;
     let of = args.of.as_ref().map(|name| format!("&of={name}")).unwrap_or_default();
-    let path = format!("/v1/events?{since}{of}");
-    let mut answer: EventsView = client.get(&path)?;
+    let mut answer: EventsView = client.get(&format!("/v1/events?{since}{of}"))?;
     let mut after = 0;
     loop {
         if !answer.events.is_empty() || !args.follow {
@@ -34,8 +32,10 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
         if !args.follow {
             return Ok(());
         }
-        after = answer.events.last().map_or(after, |event| event.number);
-        answer = client.get(&format!("/v1/events?after={after}&{since}&wait_s={WAIT_S}{of}"))?;
+        // From here on by numbers alone: what happens after a clock was set back has an earlier time.
+        let told = answer.events.last().map_or(after, |event| event.number);
+        after = told.max(answer.last);
+        answer = client.get(&format!("/v1/events?after={after}&wait_s={WAIT_S}{of}"))?;
         // A reader that went away ends it.
         if is_unread() {
             return Ok(());

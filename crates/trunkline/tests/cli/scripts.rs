@@ -1,6 +1,8 @@
 //! What scripts ask of the command line.
 
 use super::Bench;
+use control::trail::Kind;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -56,6 +58,25 @@ fn a_script_waits_for_a_state() {
     let mut waiting = waiting.env("TRUNKLINE_DIR", bench.dir.path()).args(waits).spawn().unwrap();
     bench.ok("adapter remove vhost0");
     assert!(waiting.wait().unwrap().success());
+}
+
+#[test]
+fn who_follows_events_hears_of_what_has_an_earlier_time() {
+    let bench = Bench::with_disk();
+    let mut follow = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    follow.env("TRUNKLINE_DIR", bench.dir.path()).args(["events", "--follow", "--since", "1h"]);
+    let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let told = lines.find(|line| line.as_ref().unwrap().contains("create adapter vhost0"));
+    assert!(told.is_some());
+    // As after the clock was set back by years.
+    bench.server.trail().note_at(Some(1000), Kind::VolumeError, Some("disk0"), "of 1970");
+    // What has the time of now, so that the test ends.
+    bench.server.trail().note(Kind::VolumeError, Some("disk0"), "of today");
+    let next = lines.next().unwrap().unwrap();
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+    assert_eq!(next, "1970-01-01T00:00:01Z volume_error disk0: of 1970");
 }
 
 #[test]
@@ -125,6 +146,18 @@ fn the_unit_of_the_guide_is_taken_by_systemd_and_exposes_little() {
     for line in ["KillMode=process", "User=trunkline", "LimitMEMLOCK=", "WantedBy="] {
         assert!(unit.lines().any(|found| found.starts_with(line)), "{line} is missing");
     }
+    // Its processes confine themselves, and open what they do not name by descriptors of each other: what is not among systemd's sets.
+    let filter = unit.lines().filter_map(|line| line.strip_prefix("SystemCallFilter="));
+    let calls: Vec<&str> = filter.flat_map(str::split_whitespace).collect();
+    for call in [
+        "seccomp",
+        "landlock_create_ruleset",
+        "landlock_add_rule",
+        "landlock_restrict_self",
+        "pidfd_getfd",
+    ] {
+        assert!(calls.contains(&call), "{call} is not let through: {calls:?}");
+    }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("trunkline.service");
     std::fs::write(&file, unit.replace("/usr/bin/trunkline", env!("CARGO_BIN_EXE_trunkline")))
@@ -141,15 +174,3 @@ fn the_unit_of_the_guide_is_taken_by_systemd_and_exposes_little() {
     let (good, _, text) = analyze(&["security", "--offline=true", "--threshold=20"]);
     assert!(good, "{text}");
 }
-    // Its processes confine themselves, and open what they do not name by descriptors of each other: what is not among systemd's sets.
-    let filter = unit.lines().filter_map(|line| line.strip_prefix("SystemCallFilter="));
-    let calls: Vec<&str> = filter.flat_map(str::split_whitespace).collect();
-    for call in [
-        "seccomp",
-        "landlock_create_ruleset",
-        "landlock_add_rule",
-        "landlock_restrict_self",
-        "pidfd_getfd",
-    ] {
-        assert!(calls.contains(&call), "{call} is not let through: {calls:?}");
-    }
