@@ -242,9 +242,8 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
         let PoolSpec { pvs, leaving, doomed, .. } = now.clone();
         !same(now, &PoolSpec { pvs, leaving, doomed, ..then.clone() })
     };
-    let goes = now
-        .iter()
-        .filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));
+    let goes =
+        now.iter().filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));
     let go = goes.map(|(name, _)| Action::RemovePool((*name).to_owned()));
     let comes = wanted
         .pools

@@ -78,28 +78,30 @@ impl ProcessLauncher {
         self.socket.with_extension("json")
     }
 
-    /// Its log; where there can be none (the disk is full, or read-only), this process's own output, since clients wait.
-    fn output(&self) -> Stdio {
+    /// Its log. None: its output goes where this process's goes, to the journal, or because no log can be written (the disk is full, or
+    /// read-only), since clients wait.
+    fn log_file(&self) -> Option<std::fs::File> {
         if std::env::var_os("JOURNAL_STREAM").is_some() {
-            return Stdio::inherit();
+            return None;
         }
-        match std::fs::File::options().create(true).append(true).open(&self.log) {
-            Ok(log) => log.into(),
-            Err(error) => {
-                let path = self.log.display();
-                tracing::warn!(%path, %error, "no log of the data plane: its output stands here");
-                Stdio::inherit()
-            }
-        }
+        let log = std::fs::File::options().create(true).append(true).open(&self.log);
+        log.inspect_err(|error| {
+            let path = self.log.display();
+            tracing::warn!(%path, %error, "no log of the data plane: its output stands here");
+        })
+        .ok()
     }
 
     /// Its own words where it has left some: they name the setting that mends it.
-    fn ended_at_once(&self, status: ExitStatus, log_from: u64) -> String {
+    fn ended_at_once(&self, status: ExitStatus, log_from: u64, logged: bool) -> String {
         let log = self.log.display();
         match last_error(&self.log, log_from) {
             Some(error) => format!("it ended at once: {error} (log: {log})"),
             None if std::env::var_os("JOURNAL_STREAM").is_some() => {
                 format!("it ended at once ({status}); its output is in the journal")
+            }
+            None if !logged => {
+                format!("it ended at once ({status}); its output is in the log of this server")
             }
             None => format!("it ended at once ({status}); its output is in {log}"),
         }
@@ -201,14 +203,19 @@ impl Launcher for ProcessLauncher {
         std::fs::create_dir_all(&self.reservations)
             .map_err(|error| at(&self.reservations, &error))?;
         command.arg("--confine").arg(&self.reservations);
-        command.stdin(Stdio::null()).stdout(self.output()).stderr(self.output());
+        let log = self.log_file();
+        let output = || {
+            let log = log.as_ref().and_then(|log| log.try_clone().ok());
+            log.map_or_else(Stdio::inherit, Stdio::from)
+        };
+        command.stdin(Stdio::null()).stdout(output()).stderr(output());
         let written = std::fs::metadata(&self.log).map_or(0, |log| log.len());
         self.child = Some(command.spawn().map_err(|error| at(&self.program, &error))?);
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
                 self.child = None;
-                return Err(io::Error::other(self.ended_at_once(status, written)));
+                return Err(io::Error::other(self.ended_at_once(status, written, log.is_some())));
             }
             match SocketLink::connect(&self.socket) {
                 Ok(link) => {
@@ -334,7 +341,7 @@ mod tests {
             log.clone(),
             dir.path().join("reservations"),
         );
-        let problem = launcher.ended_at_once(ExitStatus::default(), from);
+        let problem = launcher.ended_at_once(ExitStatus::default(), from, true);
         assert_eq!(problem, format!("it ended at once: {quoted} (log: {})", log.display()));
     }
 
@@ -355,5 +362,23 @@ mod tests {
             problem.starts_with("it ended at once (exit status: 1); its output is in "),
             "{problem}"
         );
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_log_that_could_not_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path("log")).unwrap();
+        let mut launcher = ProcessLauncher::new(
+            "/bin/false".into(),
+            path("socket"),
+            path("log"),
+            path("reservations"),
+        );
+        let spec =
+            DataPlaneSpec { name: "main".into(), cpus: "".into(), channels: 1, poll_us_max: None };
+        let problem = launcher.launch(&spec).err().unwrap().to_string();
+        let begin = "it ended at once (exit status: 1); its output is in the ";
+        assert!(problem.starts_with(begin), "{problem}");
     }
 }
