@@ -171,7 +171,10 @@ impl Answer {
             draft.finish(weight, |host| view.spoken(host).to_owned())
         };
         let mut findings: Vec<Finding> =
-            causes::settle(self.drafts).into_iter().map(finish).collect();
+            causes::settle(self.drafts, |host| view.spoken(host).to_owned())
+                .into_iter()
+                .map(finish)
+                .collect();
         findings.sort_by(|a, b| {
             let place = |finding: &Finding| finding.evidence.first().copied();
             b.score

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::Draft;
+use super::finding::{Array, Draft};
 use super::view::parse_number;
 use crate::capture::At;
 
@@ -41,7 +41,7 @@ const BREAKS: [&str; 5] = [
 ];
 
 /// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
-pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
+pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -> Vec<Draft> {
     tell_by_cause(&mut drafts);
     tell_by_port(&mut drafts);
     tell_pairs_once(&mut drafts);
@@ -82,6 +82,7 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
         .filter(|draft| draft.rule == "fc-link-errors")
         .map(|draft| draft.host)
         .collect();
+    tell_arrays_once(&mut drafts, spoken);
     one_command_each(&mut drafts);
     for draft in &mut drafts {
         if broken.contains(&draft.host) && BEHIND_LINKS.contains(&draft.rule) {
@@ -140,6 +141,36 @@ fn tell_pairs_once(drafts: &mut Vec<Draft>) {
         if let Some(twin) = twin {
             let twin = drafts.remove(twin);
             drafts[at].speaks_for(&twin);
+        }
+        at += 1;
+    }
+}
+
+/// Slow disks of one array have one cause: the first of them says it of all.
+fn tell_arrays_once(drafts: &mut Vec<Draft>, spoken: impl Fn(usize) -> String) {
+    let mut at = 0;
+    while at < drafts.len() {
+        let (one, same) = (&drafts[at], |other: &Draft| {
+            let (one, of) = (&drafts[at], other.slow.as_ref()?);
+            let array = &one.slow.as_ref()?.array;
+            let seen_by_all = matches!(array, Array::Port(_));
+            Some(
+                other.rule == one.rule
+                    && of.array == *array
+                    && (seen_by_all || other.host == one.host),
+            )
+        });
+        if one.slow.is_some() {
+            let is_same: Vec<bool> =
+                drafts.iter().skip(at + 1).map(|other| same(other).unwrap_or(false)).collect();
+            if is_same.contains(&true) {
+                let mut is_same = is_same.into_iter();
+                let rest = drafts.split_off(at + 1);
+                let (others, rest): (Vec<Draft>, Vec<Draft>) =
+                    rest.into_iter().partition(|_| is_same.next().unwrap_or(false));
+                drafts.extend(rest);
+                drafts[at].speaks_for_disks(others, &spoken);
+            }
         }
         at += 1;
     }

@@ -10,7 +10,7 @@ use super::change::Change;
 use super::disk_behind;
 use super::disk_nmon;
 use super::disk_transfer;
-use super::finding::{Draft, NoCommand, Severity};
+use super::finding::{Array, Draft, NoCommand, Severity, SlowDisk};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -496,7 +496,28 @@ fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
             "The requests are large, which takes time by itself; this is more than that explains.",
         );
     }
+    let draft = draft.slow(slow_disk(view, disk.host, disk.name, service));
     out.push(draft.weigh(if service >= 30.0 { 0.9 } else { 0.75 }, 1.0));
+}
+
+/// A slow disk with what tells its array: the port that its paths lead to, else what it says that it is.
+pub(super) fn slow_disk(view: &View<'_>, host: usize, disk: &str, ms: f64) -> SlowDisk {
+    let lists = view.of(host).filter_map(Report::disk_paths);
+    let paths = lists.flat_map(|list| &list.paths).filter(|path| path.disk == disk);
+    let connections = paths.filter_map(|path| path.connection.as_deref());
+    // `500507680c2120b5,1000000000000`: the port's name, and the LUN.
+    let ports = connections.filter_map(|text| text.split(',').next());
+    let is_port =
+        |text: &&str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let ports = ports.filter(is_port);
+    let lists = view.of(host).filter_map(Report::lscfg);
+    let device = lists.flat_map(|list| &list.devices).filter(|device| device.name == disk).last();
+    let array = match (ports.min(), device) {
+        (Some(port), _) => Array::Port(port.to_owned()),
+        (None, Some(device)) => Array::Model(device.description.clone()),
+        (None, None) => Array::Unknown,
+    };
+    SlowDisk { name: disk.to_owned(), ms, array }
 }
 
 /// `disk-reserve-policy`: a disk that several VIOS give to clients, reserved by one path of one of them.

@@ -92,6 +92,7 @@ pub(super) fn judge(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .figure(Figure::plain(own("share from which this rule speaks", SLOW_INTERVALS, "")))
             .effect(disk::SLOW_EFFECT)
             .harm("Nothing is changed here.")
+            .slow(disk::slow_disk(view, disk.host, disk.device, time))
             .weigh(if time >= 30.0 { 0.85 } else { 0.7 }, 1.0),
     );
 }

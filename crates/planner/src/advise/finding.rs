@@ -11,7 +11,7 @@ use super::rule::Kind;
 use crate::capture::At;
 use crate::facts::Contradiction;
 use crate::report::clean::tame;
-use crate::trace::Figure;
+use crate::trace::{Figure, number};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -210,9 +210,32 @@ pub(super) struct Draft {
     pub(super) sets: Vec<(String, &'static str, String)>,
     /// The other of a pair, which says the same where it is the same trouble.
     pub(super) twin: Option<String>,
+    /// The slow disk that it is about.
+    pub(super) slow: Option<SlowDisk>,
     /// Other systems whose trouble it explains.
     affects: BTreeSet<usize>,
     finding: Finding,
+}
+
+/// A disk that answers slowly.
+#[derive(Debug, Clone)]
+pub(super) struct SlowDisk {
+    pub(super) name: String,
+    /// Its service time.
+    pub(super) ms: f64,
+    /// The array that it is of.
+    pub(super) array: Array,
+}
+
+/// What tells which array a disk is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Array {
+    /// A port of the array: whichever system sees it.
+    Port(String),
+    /// What the disk says that it is; of one system.
+    Model(String),
+    /// Nothing was captured that tells.
+    Unknown,
 }
 
 impl Draft {
@@ -251,6 +274,7 @@ impl Draft {
             through: Vec::new(),
             sets: Vec::new(),
             twin: None,
+            slow: None,
             affects: BTreeSet::new(),
             finding,
         }
@@ -357,6 +381,70 @@ impl Draft {
     pub(super) fn twin(mut self, object: Option<String>) -> Self {
         self.twin = object;
         self
+    }
+
+    /// The slow disk that it is about.
+    pub(super) fn slow(mut self, disk: SlowDisk) -> Self {
+        self.slow = Some(disk);
+        self
+    }
+
+    /// Says it of several disks of one array: this one and the others.
+    pub(super) fn speaks_for_disks(&mut self, others: Vec<Self>, spoken: impl Fn(usize) -> String) {
+        const NAMED: usize = 12;
+        let mut of: Vec<(usize, Vec<SlowDisk>)> = Vec::new();
+        let own = self.slow.clone().map(|disk| (self.host, disk));
+        let more = others.iter().filter_map(|other| Some((other.host, other.slow.clone()?)));
+        for (host, disk) in own.into_iter().chain(more) {
+            match of.iter_mut().find(|(same, _)| *same == host) {
+                Some((_, disks)) => disks.push(disk),
+                None => of.push((host, vec![disk])),
+            }
+        }
+        for (_, disks) in &mut of {
+            disks.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
+        }
+        let named = |disks: &[SlowDisk]| {
+            let names = disks.iter().take(NAMED).map(|disk| disk.name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            match disks.len().saturating_sub(NAMED) {
+                0 => names,
+                more => format!("{names}, {more} more"),
+            }
+        };
+        let objects =
+            of.iter().map(|(host, disks)| format!("{} on {}", named(disks), spoken(*host)));
+        self.finding.object = objects.collect::<Vec<_>>().join(" and ");
+        let count: usize = of.iter().map(|(_, disks)| disks.len()).sum();
+        let times = of.iter().flat_map(|(_, disks)| disks).map(|disk| disk.ms);
+        let (low, high) =
+            times.fold((f64::MAX, 0.0_f64), |(low, high), ms| (low.min(ms), high.max(ms)));
+        let what = match self.slow.as_ref().map(|disk| &disk.array) {
+            Some(Array::Port(port)) => format!("the array whose port is {port}"),
+            Some(Array::Model(model)) => format!("what calls itself {model}"),
+            _ => {
+                "one system, whose arrays were not captured (lspath and lscfg tell them)".to_owned()
+            }
+        };
+        self.finding.title = format!("{count} disks answer slowly, and they have that in common");
+        self.finding.reasoning.insert(
+            0,
+            format!(
+                "{count} disks of {what} answer slowly, in {} to {} ms: one cause behind all of them is likelier than one each.",
+                number(low.round()),
+                number(high.round())
+            ),
+        );
+        for other in others {
+            self.confidence = self.confidence.max(other.confidence);
+            self.affects.extend(Some(other.host).filter(|host| *host != self.host));
+            add_new(&mut self.finding.evidence, other.finding.evidence);
+            self.finding.figures.extend(other.finding.figures.into_iter().filter(|figure| {
+                figure.name.contains("service time")
+                    && figure.unit == "ms"
+                    && !figure.name.contains("usual")
+            }));
+        }
     }
 
     /// Says it of both of a pair.
