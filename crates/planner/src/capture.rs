@@ -232,6 +232,9 @@ pub struct FileInfo {
     pub taken: Option<Taken>,
     /// What is odd about the file as a whole: bytes that are not text, a last line that ends early.
     pub notes: Vec<String>,
+    /// From this line on nothing was read: the file holds more than is kept of one ([`limits`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out_from: Option<u32>,
 }
 
 /// One report.

@@ -6,12 +6,15 @@
 //! log does, so this is done until nothing changes.
 //!
 //! A run that names a host, and the text of a here-document, is a [`Part`] of its own: reports do not cross its ends.
+//! Hosts that take turns line by line are sorted apart first ([`apart`]).
+
+mod apart;
 
 use std::borrow::Cow;
 
 use super::At;
 use super::prompt;
-use super::recognise;
+use super::recognise::{self, Kind};
 use super::strip::{self, Dress};
 use super::text::{self, Lines, Plain};
 
@@ -21,6 +24,8 @@ pub(super) struct Part<'t> {
     pub(super) text: &'t str,
     /// Its first line.
     pub(super) first: u32,
+    /// The numbers of the lines behind it, where they do not grow by one.
+    pub(super) numbers: &'t [u32],
     /// The host that printed it, and the line that says so.
     pub(super) host: Option<(String, u32)>,
 }
@@ -36,6 +41,8 @@ struct Mark {
 pub(super) struct Bare<'t> {
     text: Cow<'t, str>,
     marks: Vec<Mark>,
+    /// Which line of the file each line was, where hosts took turns and are sorted apart.
+    numbers: Vec<u32>,
 }
 
 /// So many times something may stand before something else.
@@ -43,24 +50,14 @@ const DEPTH: usize = 4;
 /// The least lines of a run.
 const LEAST: usize = 2;
 
-/// So many times another host speaks after a line or two, before its reports are said to be in pieces.
-const TURNS: usize = 8;
-pub(super) const ALTERNATE: &str = "lines of several hosts alternate, and their reports are in pieces; put the lines of each host together first, as dshbak does, or sort -s -t: -k1,1";
-
-/// Whether hosts take turns line by line, as the output of a command does that asks several at a time.
-pub(super) fn alternate(stretches: &[Part<'_>]) -> bool {
-    let host = |stretch: &Part<'_>| stretch.host.as_ref().map(|(host, _)| host.clone());
-    let short = |stretch: &Part<'_>| text::count_lines(stretch.text) <= 2;
-    let turns = stretches.windows(2).filter(|pair| {
-        let (one, two) = (host(&pair[0]), host(&pair[1]));
-        one.is_some() && two.is_some() && one != two && short(&pair[0]) && short(&pair[1])
-    });
-    turns.count() >= TURNS
-}
+/// What is said of a file whose hosts took turns.
+pub(super) const ALTERNATE: &str = "lines of several hosts alternate; they are read host by host";
 
 /// Takes off whatever stands before the lines.
 pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
-    let mut bare = Bare { marks: here_documents(&text), text };
+    let sorted = apart::apart(&text);
+    let (text, numbers) = sorted.map_or((text, Vec::new()), |(text, of)| (Cow::Owned(text), of));
+    let mut bare = Bare { marks: here_documents(&text), text, numbers };
     // What a command printed that asked several hosts has the name of one before it, and not of two.
     let mut named = false;
     for _ in 0..DEPTH {
@@ -74,6 +71,11 @@ pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
 }
 
 impl Bare<'_> {
+    /// Whether hosts took turns, so that their lines stand in another order than in the file.
+    pub(super) fn is_sorted(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
     /// The parts, in the order of their lines.
     pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = Vec::new();
@@ -82,18 +84,30 @@ impl Bare<'_> {
         for mark in &self.marks {
             let end = byte_of_line(rest, mark.line.saturating_sub(line));
             let (text, after) = rest.split_at(end);
-            push(&mut parts, text, line, host);
+            self.push(&mut parts, text, line, host);
             (rest, line, host) = (after, mark.line.max(line), mark.host.clone());
         }
-        push(&mut parts, rest, line, host);
+        self.push(&mut parts, rest, line, host);
         parts
     }
-}
 
-fn push<'t>(parts: &mut Vec<Part<'t>>, text: &'t str, line: usize, host: Option<String>) {
-    let first = u32::try_from(line + 1).unwrap_or(u32::MAX);
-    if !text.is_empty() {
-        parts.push(Part { text, first, host: host.map(|host| (host, first)) });
+    fn push<'b>(
+        &'b self,
+        parts: &mut Vec<Part<'b>>,
+        text: &'b str,
+        line: usize,
+        host: Option<String>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let (first, numbers) = match self.numbers.get(line..) {
+            Some([first, rest @ ..]) => {
+                (*first, rest.get(..text::count_lines(text) - 1).unwrap_or(rest))
+            }
+            _ => (u32::try_from(line + 1).unwrap_or(u32::MAX), &[][..]),
+        };
+        parts.push(Part { text, first, numbers, host: host.map(|host| (host, first)) });
     }
 }
 
@@ -159,6 +173,9 @@ fn once(text: &str, depth: usize, may_ask: bool) -> Option<(String, Vec<Mark>)> 
             }
             let run = Run::from(dress, &lines, index, asked)?;
             *slot = run.end;
+            if dress == Dress::Json && is_assigned(lines.get(..index)?) {
+                return None;
+            }
             run.is_report(asked, depth).then_some(run)
         });
         let Some(run) = found else {
@@ -179,6 +196,17 @@ fn once(text: &str, depth: usize, may_ask: bool) -> Option<(String, Vec<Mark>)> 
     let mut bare = bare?;
     lines[kept..].iter().for_each(|line| bare.push_str(line));
     Some((bare, marks))
+}
+
+/// Whether a list is one of a program or of settings, `shows = [`, and none of JSON: its texts are what somebody wrote.
+fn is_assigned(before: &[&str]) -> bool {
+    let opening = before.iter().rev().map(|line| line.trim_end()).find(|line| !line.is_empty());
+    opening.is_some_and(|line| {
+        let name = line.strip_suffix(['[', '(', '{']);
+        name.is_some_and(|name| {
+            !name.bare().is_empty() && !name.bare_end().ends_with(['"', ':', '>'])
+        })
+    })
 }
 
 /// Whether the next lines may each begin with the name of a host, because the command asks several.
@@ -257,12 +285,20 @@ impl Run {
             return false;
         }
         let mut lines = Lines::new(&self.text, At { file: 0, line: 1 });
+        let mut rows = 0;
         while let Some(line) = lines.peek() {
             if !line.is_blank() {
-                // Rows alone that somebody quotes are of another time, or of another system.
-                let rows =
-                    self.dress != Dress::Quote && recognise::without_heading(line, lines).is_some();
-                let heading = rows || recognise::heading(line, lines).is_some();
+                // Rows alone that somebody quotes are of another time, or of another system; and one among other text is an
+                // example of something.
+                let row = match self.dress != Dress::Quote && rows * 2 < self.lines {
+                    true => recognise::without_heading(line, lines),
+                    false => None,
+                };
+                // Attributes are told by three of them.
+                let list = row == Some(Kind::Lsattr);
+                rows += usize::from(row.is_some());
+                let heading =
+                    list || rows * 2 >= self.lines || recognise::heading(line, lines).is_some();
                 let typed = || is_command(line.text) || asks_who(line.text);
                 if heading || (self.dress.may_hold_commands() && typed()) {
                     return true;

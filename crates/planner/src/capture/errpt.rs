@@ -5,7 +5,7 @@
 
 mod read;
 
-pub(super) use read::{is_heading, is_row, report};
+pub(super) use read::{is_entry, is_heading, is_row, report};
 
 use serde::Serialize;
 

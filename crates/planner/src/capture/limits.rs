@@ -33,6 +33,8 @@ pub const LINES: usize = 16_000_000;
 #[cfg(test)]
 mod tests {
     use crate::capture::{Captures, session};
+    use crate::report::Answer;
+    use crate::report::advice::AdviceReport;
 
     /// One list that goes on and on, and the same as many lists.
     #[test]
@@ -52,6 +54,18 @@ mod tests {
                 let short =
                     last.head.incomplete.as_ref().is_some_and(|why| why.contains("no more lines"));
                 assert_eq!(short, cut, "{:?}", last.head.incomplete);
+                // The answer says it first, and calls nothing in order as a whole.
+                assert_eq!(captures.files[0].left_out_from.is_some(), cut);
+                let advice = crate::advise::advise(&captures, &crate::facts::Facts::builtin());
+                let report = AdviceReport {
+                    advice: &advice,
+                    captures: &captures,
+                    line: None,
+                    every_object: false,
+                };
+                let summary = report.summary();
+                assert_eq!(summary.contains("1 file was read in part"), cut, "{summary}");
+                assert!(!cut || !summary.contains("Nothing to change"), "{summary}");
             }
         }
     }

@@ -112,13 +112,12 @@ impl<'t> Page<'t> {
     /// both take. A word that is one of `keys` is the next field.
     pub(super) fn below(&self, keys: &[&str]) -> Option<(&'t str, usize)> {
         let mut ahead = self.lines;
-        let line = ahead.next()?;
-        let next = ahead.find(|next| !next.is_blank())?;
+        ahead.next()?;
+        let (blank, next) = ahead.by_ref().enumerate().find(|(_, next)| !next.is_blank())?;
         let text = next.trimmed();
         let word = !text.contains([' ', '\t', ':']) && !text.starts_with(['-', '=']);
         let key = keys.iter().any(|key| key.eq_ignore_ascii_case(text));
-        let lines = usize::try_from(next.at.line.checked_sub(line.at.line)? + 1).ok()?;
-        (word && !key && !recognise::is_boundary(next, ahead)).then_some((text, lines))
+        (word && !key && !recognise::is_boundary(next, ahead)).then_some((text, blank + 2))
     }
 
     /// Moves behind the next line, which is blank.
@@ -260,7 +259,7 @@ impl<'t> Page<'t> {
 }
 
 impl Head {
-    /// From its first line to its last.
+    /// From its first line to its last; where hosts took turns, those of others between them too.
     pub(super) fn lines(&self) -> usize {
         usize::try_from(self.last.saturating_sub(self.first.line)).unwrap_or(usize::MAX) + 1
     }

@@ -74,7 +74,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
         b'D' if diskpaths::is_statistics(text, ahead) => Some(Kind::DiskPaths),
         b'D' if starts("DEV#:") && text.contains("DEVICE NAME:") => Some(Kind::DiskPaths),
-        b'I' | b'L' if errpt::is_heading(text) => Some(Kind::Errpt),
+        b'I' | b'L' if errpt::is_heading(text) && errpt::is_entry(text, ahead) => Some(Kind::Errpt),
         b'K' if words(text, &["kthr", "memory"]) => Some(Kind::Vmstat),
         b'R' if words(text, &["r", "b", "avm", "fre"]) => Some(Kind::Vmstat),
         b'U' if starts("Unit:") && svmon(ahead) => Some(Kind::Svmon),

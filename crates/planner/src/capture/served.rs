@@ -177,6 +177,7 @@ impl Captures {
             lines: last,
             taken,
             notes: Vec::new(),
+            left_out_from: None,
         });
         lines.text
     }

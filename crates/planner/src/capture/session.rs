@@ -63,6 +63,8 @@ struct Session<'c, 't> {
     known: Known<'t>,
     /// How many lines the file has.
     lines: u32,
+    /// The numbers of the stretch's lines, where they do not grow by one.
+    numbers: &'t [u32],
     /// So many lines readers have looked at and found nothing.
     wasted: u64,
     /// So many reports are copies for others that printed the same.
@@ -108,6 +110,7 @@ pub(super) fn read_within(
         lines,
         taken: taken.clone(),
         notes,
+        left_out_from: None,
     });
     let bare = dress::undress(text);
     let reports_before = captures.reports.len();
@@ -133,6 +136,7 @@ pub(super) fn read_within(
         vain: None,
         known: Known::default(),
         lines,
+        numbers: &[],
         wasted: 0,
         copies: 0,
         reports_before,
@@ -144,7 +148,7 @@ pub(super) fn read_within(
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
     let stretches = bare.parts();
-    if dress::alternate(&stretches)
+    if bare.is_sorted()
         && let Some(info) = session.captures.files.last_mut()
     {
         info.notes.push(dress::ALTERNATE.to_owned());
@@ -168,6 +172,9 @@ impl<'t> Session<'_, 't> {
     fn stretch(&mut self, stretch: &Stretch<'t>, file: u32) {
         let at = |line| At { file, line };
         self.alike.clear();
+        // Lines of one host may stand before those of another that were read already.
+        self.vain = None;
+        self.numbers = stretch.numbers;
         match &stretch.host {
             Some((host, line)) => {
                 if self.own_partition.is_none() {
@@ -185,7 +192,7 @@ impl<'t> Session<'_, 't> {
                 }
             }
         }
-        self.run(Lines::new(stretch.text, at(stretch.first)));
+        self.run(Lines::new(stretch.text, at(stretch.first)).numbered(stretch.numbers));
     }
 
     fn run(&mut self, mut lines: Lines<'t>) {
@@ -235,6 +242,7 @@ impl<'t> Session<'_, 't> {
                 true => ("reports and passages of other text", ENTRIES_PER_FILE, ENTRIES),
                 false => ("lines of reports", LINES_PER_FILE, LINES),
             };
+            file.left_out_from = Some(line.at.line);
             file.notes.push(format!(
                 "so much that nothing is read from line {} on: {one} {what} are kept of one file, {all} of all together; divide it",
                 line.at.line
@@ -565,13 +573,26 @@ impl<'t> Session<'_, 't> {
         (page, Some(index))
     }
 
+    /// How many lines a report has, without those of other hosts between them.
+    fn lines_of(&self, head: &Head) -> usize {
+        if self.numbers.is_empty() {
+            return head.lines();
+        }
+        let up_to = self.numbers.partition_point(|line| *line <= head.last);
+        let before = self.numbers.partition_point(|line| *line < head.first.line);
+        up_to.saturating_sub(before).max(1)
+    }
+
     /// Keeps a report, or refuses it when most of it is in another language.
     fn add(&mut self, report: Report, to: Lines<'_>) {
         let mut report = self.without_false_names(report);
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
-        let lines = head.last.saturating_sub(head.first.line) + 1;
-        if unread >= 3 && (head.incomplete.is_some() || unread * 4 >= lines) {
+        let lines = self.lines_of(head);
+        if unread >= 3
+            && (head.incomplete.is_some()
+                || usize::try_from(unread).unwrap_or(usize::MAX) >= lines.div_ceil(4))
+        {
             let texts = || head.unread.iter().map(|unread| unread.text.as_str());
             let language = match head.unread.as_slice() {
                 [one] => language::detect(&one.text),
@@ -586,7 +607,7 @@ impl<'t> Session<'_, 't> {
         self.changes.mark(&mut report);
         let head = report.head();
         let of_one = self.partition == head.partition;
-        let lines = head.lines();
+        let lines = self.lines_of(head);
         self.room_lines = self.room_lines.saturating_sub(lines);
         let of_copies = lines.saturating_mul(self.alike.len());
         let few = self.copies + self.alike.len() <= Self::COPIES && of_copies <= self.room_lines;

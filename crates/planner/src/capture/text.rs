@@ -42,13 +42,20 @@ pub(super) struct Lines<'t> {
     next: Option<Line<'t>>,
     /// What follows it.
     rest: &'t str,
+    /// The numbers of the lines that follow it, where they do not grow by one.
+    numbers: &'t [u32],
 }
 
 impl<'t> Lines<'t> {
     /// The lines of a text, of which the first stands at this place.
     pub(super) fn new(text: &'t str, first: At) -> Self {
         let (next, rest) = cut_line(text, first);
-        Self { next, rest }
+        Self { next, rest, numbers: &[] }
+    }
+
+    /// The same, where the lines behind the first have these numbers.
+    pub(super) fn numbered(self, numbers: &'t [u32]) -> Self {
+        Self { numbers, ..self }
     }
 
     /// The line that comes next, without moving to it.
@@ -68,7 +75,14 @@ impl<'t> Iterator for Lines<'t> {
 
     fn next(&mut self) -> Option<Line<'t>> {
         let line = self.next?;
-        let at = At { file: line.at.file, line: line.at.line.saturating_add(1) };
+        let number = match self.numbers {
+            [] => line.at.line.saturating_add(1),
+            [number, rest @ ..] => {
+                self.numbers = rest;
+                *number
+            }
+        };
+        let at = At { file: line.at.file, line: number };
         (self.next, self.rest) = cut_line(self.rest, at);
         Some(line)
     }

@@ -38,9 +38,15 @@ impl Answer for AdviceReport<'_> {
         let open = coverage::open(self.advice);
         let lacking = counted(open, "judgement lacks a capture", "judgements lack a capture");
         let not_read = self.captures.refused.len();
-        let refused =
+        let mut refused =
             if not_read > 0 { format!("; {not_read} could not be read") } else { String::new() };
-        let whole = open == 0 && not_read == 0 && self.cut_short().is_empty();
+        let in_part =
+            self.captures.files.iter().filter(|file| file.left_out_from.is_some()).count();
+        if in_part > 0 {
+            let files = counted(in_part, "file was", "files were");
+            refused.push_str(&format!("; {files} read in part (see what was read)"));
+        }
+        let whole = open == 0 && refused.is_empty() && self.cut_short().is_empty();
         match (self.advice.findings.len(), self.advice.coverage.len()) {
             (0, 0) => format!("Nothing could be judged in {reports} of {files}{refused}."),
             (0, all) if whole => {

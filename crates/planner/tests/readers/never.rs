@@ -15,6 +15,11 @@ fn check(bytes: &[u8]) -> Captures {
     let mut captures = Captures::new();
     captures.read("any", bytes, None);
     let lines = captures.files[0].lines;
+    // Hosts that take turns: their reports lie between each other's lines.
+    if captures.files[0].notes.iter().any(|note| note.contains("host by host")) {
+        assert!(captures.reports.iter().all(|report| report.head().last <= lines));
+        return captures;
+    }
     let mut end = 0;
     for report in &captures.reports {
         let head = report.head();

@@ -4,12 +4,20 @@ use super::{Errpt, LoggedError};
 use crate::capture::page::{Page, put};
 use crate::capture::prompt::{self, days};
 use crate::capture::recognise::words;
-use crate::capture::text::Line;
+use crate::capture::text::{Line, Lines};
 use crate::capture::{Report, Taken};
 
 /// `IDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION`
 pub(in crate::capture) fn is_heading(text: &str) -> bool {
     words(text, &["IDENTIFIER", "TIMESTAMP", "T", "C"]) || words(text, &["LABEL:"])
+}
+
+/// Whether an entry begins here: `LABEL:` alone is a word of many texts, and other fields of an entry follow it in a report.
+pub(in crate::capture) fn is_entry(text: &str, ahead: Lines<'_>) -> bool {
+    let next = || ahead.skip(1).filter(|line| !line.is_blank()).take(2);
+    const FIELDS: [&[&str]; 3] = [&["IDENTIFIER:"], &["Date/Time:"], &["Sequence", "Number:"]];
+    !words(text, &["LABEL:"])
+        || next().any(|line| FIELDS.iter().any(|field| words(line.trimmed(), field)))
 }
 
 /// `A2205861   1214144307 P S SYSPROC        Excessive interrupt disablement time`

@@ -159,12 +159,11 @@ fn join(line: Line<'_>, mut ahead: Lines<'_>) -> (Option<String>, usize) {
         return (None, 1);
     }
     ahead.next();
-    match ahead.find(|next| !next.is_blank()) {
-        Some(next) if no_value && is_value(line.trimmed(), next.trimmed()) => {
-            let lines = usize::try_from(next.at.line - line.at.line + 1).unwrap_or(2);
-            (Some(format!("{} {}", line.trimmed(), next.trimmed())), lines)
+    match ahead.enumerate().find(|(_, next)| !next.is_blank()) {
+        Some((blank, next)) if no_value && is_value(line.trimmed(), next.trimmed()) => {
+            (Some(format!("{} {}", line.trimmed(), next.trimmed())), blank + 2)
         }
-        Some(next) if open && next.text.ends_with(')') && !next.text.contains(':') => {
+        Some((_, next)) if open && next.text.ends_with(')') && !next.text.contains(':') => {
             (Some(format!("{}{}", line.trimmed(), next.text)), 2)
         }
         _ => (None, 1),
