@@ -111,7 +111,7 @@ fn mean(run: &Lparstat, pick: impl Fn(&CpuSample) -> Option<Read<f64>>) -> Optio
 
 /// `Variable Capacity Weight`: what an uncapped partition's part of the pool's rest is reckoned by.
 fn weight(info: Option<&Lparstat>) -> Option<Value> {
-    let row = info?.info.iter().find(|row| row.name == "Variable Capacity Weight")?;
+    let row = info?.info.iter().find(|row| &*row.name == "Variable Capacity Weight")?;
     Some((row.value.trim().parse().ok()?, row.at))
 }
 
@@ -274,7 +274,7 @@ fn command(
         machine.filter(|machine| machine.contains('*') && is_word(&machine.replace('*', "")));
     let id = system.and_then(|system| system.partition_id);
     let row = |name: &str| {
-        let found = info?.info.iter().find(|row| row.name == name)?;
+        let found = info?.info.iter().find(|row| &*row.name == name)?;
         found.value.split_ascii_whitespace().next()?.parse::<f64>().ok()
     };
     let units = entitled + more;

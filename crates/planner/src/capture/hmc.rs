@@ -34,7 +34,7 @@ pub struct HmcRow {
 impl HmcRow {
     /// A field by its name; `None` also for one without a value.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
+        let field = self.fields.iter().find(|field| &*field.name == name)?;
         Some(field.value.as_str()).filter(|value| !matches!(*value, "" | "null" | "none"))
     }
 }

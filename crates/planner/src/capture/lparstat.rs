@@ -4,7 +4,9 @@ mod read;
 
 pub(super) use read::report;
 
-use serde::Serialize;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
 
 use super::{At, Head, Read};
 
@@ -75,10 +77,15 @@ pub struct CpuSample {
 pub struct Info {
     /// The line.
     pub at: At,
-    /// Before the colon.
-    pub name: String,
+    /// Before the colon; rows of a list that have the same fields share their names.
+    #[serde(serialize_with = "shared")]
+    pub name: Arc<str>,
     /// After it.
     pub value: String,
+}
+
+fn shared<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name)
 }
 
 /// One line of `lparstat -H`.

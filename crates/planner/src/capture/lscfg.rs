@@ -37,6 +37,6 @@ pub struct Device {
 impl Device {
     /// A field by its name.
     pub fn field(&self, name: &str) -> Option<&Info> {
-        self.fields.iter().find(|field| field.name == name)
+        self.fields.iter().find(|field| &*field.name == name)
     }
 }

@@ -272,7 +272,7 @@ fn an_aggregation_and_its_members() {
     );
     assert!(report.sea.is_some());
     // The part that the driver prints is kept line by line.
-    assert!(named("ent0").details.iter().any(|detail| detail.name == "Physical Port MTU"));
+    assert!(named("ent0").details.iter().any(|detail| detail.name.as_ref() == "Physical Port MTU"));
     assert_eq!(value(&named("ent0").logical_link_status), "Up");
 }
 

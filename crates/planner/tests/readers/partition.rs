@@ -70,7 +70,7 @@ fn the_configuration_names_the_partition() {
     assert_eq!((value(&report.memory_mb), value(&report.weight)), (16_384, 255));
     assert_eq!(report.info.len(), 17);
     assert_eq!(
-        (report.info[14].name.as_str(), report.info[14].value.as_str()),
+        (report.info[14].name.as_ref(), report.info[14].value.as_str()),
         ("Physical CPU Percentage", "75.00%")
     );
 }

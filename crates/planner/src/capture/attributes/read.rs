@@ -209,8 +209,8 @@ fn split(rows: &[Row<'_>]) -> Vec<Attribute> {
         .zip(&expanded)
         .filter_map(|(row, text)| {
             let settable = settable(text)?;
-            let (body, _) = text.rsplit_once(char::is_whitespace)?;
-            let body = body.trim_end();
+            let end = text.bytes().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+            let body = text[..end].bare_end();
             let name = first_word(body);
             let (value, description) =
                 value_and_description(body, name.len(), values, descriptions);

@@ -352,7 +352,7 @@ fn detail(adapter: &mut Ethernet, line: Line<'_>) -> bool {
     let fits = name.len() < 80 && adapter.details.len() < MOST;
     if fits {
         let (name, value) = (name.bare_end().to_owned(), value.bare().to_owned());
-        adapter.details.push(Info { at: line.at, name, value });
+        adapter.details.push(Info { at: line.at, name: name.into(), value });
     }
     fits
 }

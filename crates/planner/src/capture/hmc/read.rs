@@ -41,7 +41,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         if !names.is_empty() && header == text {
             // `--header`
             page.take();
-        } else if let Some(row) = row(text, &names, line.at).filter(|row| !ends(row)) {
+        } else if let Some(row) = row(text, &names, line.at, rows.last()).filter(|row| !ends(row)) {
             page.take();
             rows.push(row);
         } else if !page.goes_on(line) {
@@ -55,9 +55,14 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     Some(Report::HmcList(HmcList { head: page.close(), system, rows }))
 }
 
-fn row(text: &str, names: &[String], at: At) -> Option<HmcRow> {
-    let info =
-        |name: &str, value: &str| Info { at, name: name.to_owned(), value: value.to_owned() };
+/// A row; its names are those of the row before it where they are the same.
+fn row(text: &str, names: &[String], at: At, before: Option<&HmcRow>) -> Option<HmcRow> {
+    let mut known = before.into_iter().flat_map(|row| &row.fields);
+    let mut info = |name: &str, value: &str| {
+        let same = known.next().filter(|field| *field.name == *name);
+        let name = same.map_or_else(|| name.into(), |field| field.name.clone());
+        Info { at, name, value: value.to_owned() }
+    };
     let fields: Vec<Info> = if names.is_empty() {
         let fields = logins::fields(text)?;
         fields.into_iter().map(|(name, value)| info(name, value)).collect()

@@ -100,7 +100,7 @@ fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool, Option<String>)>
 
 /// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole.
 pub(in crate::capture) fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
-    let mut fields = Vec::new();
+    let mut fields = Vec::with_capacity(text.len() / 24 + 1);
     let mut rest = text;
     while !rest.is_empty() {
         let (field, after) = match rest.strip_prefix('"') {
@@ -108,9 +108,13 @@ pub(in crate::capture) fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
                 let (field, after) = quoted.split_once('"')?;
                 (field, after.strip_prefix(',').unwrap_or(after))
             }
-            None => rest.split_once(',').unwrap_or((rest, "")),
+            None => match memchr::memchr(b',', rest.as_bytes()) {
+                Some(end) => (&rest[..end], &rest[end + 1..]),
+                None => (rest, ""),
+            },
         };
-        fields.push(field.split_once('=')?);
+        let name = field.bytes().position(|byte| byte == b'=')?;
+        fields.push((&field[..name], &field[name + 1..]));
         rest = after;
     }
     Some(fields)

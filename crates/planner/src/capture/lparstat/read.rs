@@ -56,7 +56,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     if nothing {
         page.incomplete("no numbers follow the configuration");
     }
-    if let Some(name) = report.info.iter().find(|info| info.name == "Node Name") {
+    if let Some(name) = report.info.iter().find(|info| &*info.name == "Node Name") {
         page.partition_is(&name.value, name.at);
     }
     reading.report.head = page.close();
@@ -173,7 +173,7 @@ impl Reading {
         }
         page.take();
         let at = line.at;
-        self.report.info.push(Info { at, name: name.to_owned(), value: value.to_owned() });
+        self.report.info.push(Info { at, name: name.into(), value: value.to_owned() });
         if !self.named(name, value, at) {
             page.doubt(line, DOUBT);
         }

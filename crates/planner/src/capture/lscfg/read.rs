@@ -75,7 +75,7 @@ fn field(text: &str, line: Line<'_>) -> Option<Info> {
     let name = name.replace(".(", " (");
     let value = rest.trim_start_matches('.').trim();
     let fits = name.starts_with(|c: char| c.is_ascii_uppercase()) && name.len() < 48;
-    fits.then(|| Info { at: line.at, name, value: value.to_owned() })
+    fits.then(|| Info { at: line.at, name: name.into(), value: value.to_owned() })
 }
 
 /// What `-p` adds below the device.

@@ -14,7 +14,9 @@ const MOST: usize = 4096;
 /// Whether an XML file that begins here is of this advisor: its style sheet or its root says so.
 pub(in crate::capture) fn is_report(ahead: Lines<'_>) -> bool {
     let names = |line: Line<'_>| {
-        let mut words = line.text.as_bytes().windows(12);
+        let text = line.text.as_bytes();
+        let mut words =
+            memchr::memchr2_iter(b'v', b'V', text).filter_map(|at| text.get(at..at + 12));
         words.any(|word| {
             word.eq_ignore_ascii_case(b"vios_advisor") || word.eq_ignore_ascii_case(b"vios advisor")
         })
@@ -100,8 +102,11 @@ fn close(page: &mut Page<'_>, open: &mut Vec<Open>, advices: &mut Vec<PartAdvice
 
 /// A name without case and marks: `Suggested_Value` is `suggestedvalue`.
 fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters.map(|c| c.to_ascii_lowercase()).collect()
+    let mut plain = String::with_capacity(name.len());
+    for byte in name.bytes().filter(u8::is_ascii_alphanumeric) {
+        plain.push(char::from(byte.to_ascii_lowercase()));
+    }
+    plain
 }
 
 fn advice(element: &Open, around: &[Open]) -> Option<PartAdvice> {
