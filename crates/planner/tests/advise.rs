@@ -4,6 +4,8 @@
 mod adapters;
 #[path = "advise/arbitrary.rs"]
 mod arbitrary;
+#[path = "advise/arrays.rs"]
+mod arrays;
 #[path = "advise/bridges.rs"]
 mod bridges;
 #[path = "advise/disks.rs"]

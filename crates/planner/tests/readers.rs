@@ -27,6 +27,8 @@ mod pasted;
 mod paths;
 #[path = "readers/sessions.rs"]
 mod sessions;
+#[path = "readers/turns.rs"]
+mod turns;
 
 use planner::capture::{Captures, Read};
 
