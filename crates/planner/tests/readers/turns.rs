@@ -42,7 +42,9 @@ fn lines_of_hosts_that_alternate_are_sorted_apart() {
     let mixed: String =
         one.iter().zip(&two).map(|(one, two)| format!("vios1: {one}\nvios2: {two}\n")).collect();
     let typed = "admin# xdsh vios1,vios2 fcstat fcs0\n";
-    for text in [format!("{typed}{mixed}"), mixed] {
+    // Also far down in a long file.
+    let below = format!("{}\n{mixed}", "nothing of interest\n".repeat(5000));
+    for text in [format!("{typed}{mixed}"), mixed, below] {
         let captures = read_bytes(text.as_bytes());
         let notes = &captures.files[0].notes;
         assert!(notes.iter().any(|note| note.contains("host by host")), "{notes:?}");

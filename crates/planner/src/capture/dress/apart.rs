@@ -15,6 +15,9 @@ const TURNS: usize = 1;
 
 /// The text with the lines of such hosts put together, and which line of the file each is; `None` when no hosts take turns.
 pub(super) fn apart(text: &str) -> Option<(String, Vec<u32>)> {
+    if !may_take_turns(text) {
+        return None;
+    }
     let lines = text::whole_lines(text);
     let may_ask = holds_any(text, &["sh ", "dcp "]);
     let mut asked = false;
@@ -45,6 +48,29 @@ pub(super) fn apart(text: &str) -> Option<(String, Vec<u32>)> {
         }
     }
     Some((out, order))
+}
+
+/// Whether a long text is worth a look at every line: somewhere several lines that follow each other have a host each. A line
+/// in so many bytes is looked at.
+fn may_take_turns(text: &str) -> bool {
+    const SHORT: usize = 16 << 10;
+    const STEP: usize = 512;
+    const RUN: usize = 6;
+    if text.len() <= SHORT {
+        return true;
+    }
+    let mut rest = text;
+    loop {
+        let mut lines = rest.split_inclusive('\n').filter(|line| !line.bare().is_empty()).take(RUN);
+        if lines.all(|line| spoken(line, None).is_some()) {
+            return true;
+        }
+        let beyond = rest.as_bytes().get(STEP..).unwrap_or_default();
+        match memchr::memchr(b'\n', beyond) {
+            Some(end) => rest = &rest[STEP + end + 1..],
+            None => return false,
+        }
+    }
 }
 
 /// The number of a line, by its place.
