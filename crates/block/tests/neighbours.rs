@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::conformance::TestBench;
 use block::spec::{CacheMode, FileSpec, RamSpec, VolumeSpec};
 use block::{OpKind, Tag, Volume, open};
-use testkit::{Disk, Ext4, Kind, is_root};
+use testkit::{Disk, Ext4, Kind, Loop, is_root};
 
 const MIB: u64 = 1 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
@@ -94,6 +94,35 @@ fn a_hung_disk_that_cannot_say_so_leaves_threads_for_a_healthy_one() {
         }
         bench.close();
     }
+}
+
+/// The kernel has to read a page before it takes a part of it, and waits for that in a thread each: it is never asked whether it would.
+#[test]
+fn parts_of_pages_of_a_device_that_hangs_leave_threads_for_a_healthy_one() {
+    if !is_root("a device that hangs below the kernel beside a healthy one") {
+        return;
+    }
+    let healthy = tempfile::NamedTempFile::new().expect("file");
+    healthy.as_file().set_len(MIB).expect("size");
+    let disk = Disk::new(MIB);
+    let device = Loop::new(&disk.path(), 512);
+    let buffered = FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(device.path()) };
+    let hung = open(&VolumeSpec { block_size: 512, ..VolumeSpec::new("hung", buffered) });
+    let volumes = (hung.expect("open"), file(healthy.path(), CacheMode::Direct));
+    let mut bench = TestBench::new(&*volumes.0, MIB as usize);
+    let lane = bench.add(&*volumes.1);
+    disk.hold(Kind::Read);
+    for index in 0..40 {
+        let buf = bench.buf(index * 512, 512);
+        // Behind what opening has read, and far enough from each other for one read not to bring the next one's page.
+        bench.start(WRITE, (index as u64 + 64) * 8192, 512, &[buf]);
+    }
+    behaves(&mut bench, lane, 40);
+    disk.release(Kind::Read);
+    while let Some((_, result)) = bench.finished() {
+        assert_eq!(result, Ok(()));
+    }
+    bench.close();
 }
 
 #[test]

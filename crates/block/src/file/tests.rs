@@ -20,6 +20,7 @@ use spec::{CacheMode, VolumeKind};
 
 mod known;
 mod passing;
+mod poison;
 
 const MIB: u64 = 1 << 20;
 
@@ -392,33 +393,6 @@ fn short_transfers_go_round_again_and_empty_ones_fail() {
     let outcome = lane.round(OpKind::Read, 32768, 0, Some(unit + 1));
     assert_eq!(outcome, Outcome::Again { done: unit as u64 });
     assert_eq!(lane.round(OpKind::Read, 32768, 0, Some(1)), Outcome::Done(Err(IoError::Io)));
-}
-
-#[test]
-fn a_failed_fdatasync_poisons_the_volume_for_writes() {
-    let place = Place::new();
-    let volume = file_volume(&spec(place.make(MIB), |_| {}));
-    let (mut lane, mut other) = (Scripted::new(&volume), Scripted::new(&volume));
-    assert_eq!(lane.round(OpKind::Flush, 0, 0, None), Outcome::Done(Ok(())));
-    // One fails while another waits for the next: that one must not be told that all is well.
-    assert_eq!(lane.submit(OpKind::Flush, 0, 0), Submit::Pending);
-    assert_eq!(lane.submit(OpKind::Flush, 0, 0), Submit::Pending);
-    assert_eq!(lane.complete(Some(-libc::EIO)), Some(Outcome::Done(Err(IoError::Io))));
-    let second = lane.out.pop().map(|finish| finish.outcome);
-    assert_eq!(second, Some(Outcome::Done(Err(IoError::Io))));
-    for lane in [&mut lane, &mut other] {
-        for op in
-            [WRITE, OpKind::Flush, OpKind::Discard, OpKind::WriteZeroes { unmap: true, fua: false }]
-        {
-            assert_eq!(lane.submit(op, 4096, 0), Submit::Done(Err(IoError::Io)), "{op:?}");
-        }
-        assert_eq!(lane.round(OpKind::Read, 4096, 0, None), Outcome::Done(Ok(())));
-    }
-    drop((lane, other, volume));
-    let volume = open(&patient(place.path(), |_| {})).expect("opened again");
-    let mut bench = TestBench::new(&*volume, 8192);
-    bench.write(0, &[1; 4096]).expect("healthy");
-    bench.close();
 }
 
 #[test]
