@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::machine::{Disk, add_boot_disk, base_command};
+use crate::qemu::Qemu;
 use anyhow::{Context as _, Result, anyhow};
 
 /// The disk's sector size as the BIOS sees it.
@@ -65,13 +66,13 @@ pub(crate) fn boot_sectors(text: &str) -> Vec<u8> {
 }
 
 /// Boots from the disk and returns what the boot sector printed.
-pub(crate) fn boot(disk: &Disk, limit: Duration) -> Result<String> {
+pub(crate) fn boot(emulator: &Qemu, disk: &Disk, limit: Duration) -> Result<String> {
     let folder = tempfile::tempdir().context("cannot make a folder for the guest")?;
     let serial = folder.path().join("serial");
-    let mut qemu = base_command(64);
+    let mut qemu = base_command(emulator, 64);
     qemu.arg("-serial").arg(format!("file:{}", serial.display()));
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
-    add_boot_disk(&mut qemu, disk)?;
+    add_boot_disk(&mut qemu, emulator, disk);
     let mut child = qemu.stdin(Stdio::null()).spawn().context("cannot start QEMU")?;
     let status = wait(&mut child, limit, &serial)?;
     let text = fs::read_to_string(&serial).context("cannot read the serial port's log")?;

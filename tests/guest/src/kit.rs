@@ -13,6 +13,7 @@ use std::process::Command;
 use crate::command;
 use crate::cpio::Archive;
 use crate::kernel::Kernel;
+use crate::qemu::Qemu;
 use anyhow::{Context as _, Result, anyhow};
 
 use tools::User;
@@ -46,6 +47,10 @@ pub(crate) struct Kit {
     pub(crate) initramfs: PathBuf,
     /// Where what is made stays between runs.
     pub(crate) cache: PathBuf,
+    /// The machine's own QEMU.
+    pub(crate) qemu: Qemu,
+    /// One that connects SCSI adapters again.
+    pub(crate) reconnecting: Qemu,
 }
 
 impl Kit {
@@ -68,7 +73,8 @@ impl Kit {
             fs::write(&partial, build(&kernel, &files)?).context("cannot write the initramfs")?;
             fs::rename(&partial, &initramfs).context("cannot name the initramfs")?;
         }
-        Ok(Kit { kernel: kernel.image, initramfs, cache: cache.to_owned() })
+        let (qemu, reconnecting) = (Qemu::installed()?, Qemu::that_reconnects(cache)?);
+        Ok(Kit { kernel: kernel.image, initramfs, cache: cache.to_owned(), qemu, reconnecting })
     }
 }
 

@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::command;
 use crate::cpio::Archive;
 use crate::kit::Kit;
+use crate::qemu::Qemu;
 use crate::qmp::Qmp;
 use anyhow::{Context as _, Result, anyhow, ensure};
 
@@ -46,7 +46,7 @@ impl Disk {
     }
 }
 
-/// A SCSI adapter served over vhost-user. QEMU 7.2 cannot connect such a device again: the guest is started anew instead.
+/// A SCSI adapter served over vhost-user. It is connected again where QEMU can do that: [`Guest::that_reconnects`].
 pub(crate) struct ScsiAdapter {
     socket: PathBuf,
     queues: u16,
@@ -65,6 +65,7 @@ const CPUS: u16 = 2;
 /// A guest to be: how many CPUs it could have, how much memory, which devices.
 pub(crate) struct Guest<'a> {
     kit: &'a Kit,
+    qemu: &'a Qemu,
     possible_cpus: u16,
     memory_mib: u32,
     disks: Vec<Disk>,
@@ -113,7 +114,14 @@ impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
         let (disks, adapters, archives, more) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, adapters, archives, more }
+        let qemu = &kit.qemu;
+        Guest { kit, qemu, possible_cpus: CPUS, memory_mib: 512, disks, adapters, archives, more }
+    }
+
+    /// Under a QEMU that connects SCSI adapters again when their server has ended.
+    pub(crate) fn that_reconnects(mut self) -> Self {
+        self.qemu = &self.kit.reconnecting;
+        self
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -185,7 +193,7 @@ impl<'a> Guest<'a> {
         let listener = UnixListener::bind(&script_socket).context("cannot listen for the guest")?;
         let qmp_socket = folder.join("qmp.sock");
         let console = folder.join("console.log");
-        let mut qemu = base_command(self.memory_mib);
+        let mut qemu = base_command(self.qemu, self.memory_mib);
         qemu.arg("-smp").arg(format!("cpus={CPUS},maxcpus={}", self.possible_cpus));
         qemu.arg("-kernel").arg(&self.kit.kernel).arg("-initrd").arg(initramfs);
         qemu.args(["-append", KERNEL_COMMAND_LINE]);
@@ -194,10 +202,10 @@ impl<'a> Guest<'a> {
         qemu.args(["-serial", "chardev:script"]);
         qemu.arg("-qmp").arg(format!("unix:{},server=on,wait=off", qmp_socket.display()));
         for (index, disk) in self.disks.iter().enumerate() {
-            add_disk(&mut qemu, index, disk)?;
+            add_disk(&mut qemu, self.qemu, index, disk);
         }
         for (index, adapter) in self.adapters.iter().enumerate() {
-            add_adapter(&mut qemu, index, adapter);
+            add_adapter(&mut qemu, self.qemu, index, adapter);
         }
         qemu.args(&self.more);
         let started = Instant::now();
@@ -219,8 +227,8 @@ const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off 
                                    random.trust_cpu=on no_timer_check";
 
 /// QEMU without anything that was not asked for, and with memory that a vhost-user server can map.
-pub(crate) fn base_command(memory_mib: u32) -> Command {
-    let mut qemu = command::bound("qemu-system-x86_64");
+pub(crate) fn base_command(qemu: &Qemu, memory_mib: u32) -> Command {
+    let mut qemu = qemu.command();
     qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35,memory-backend=ram"]);
     qemu.arg("-object").arg(format!("memory-backend-memfd,id=ram,size={memory_mib}M,share=on"));
     qemu.arg("-m").arg(format!("{memory_mib}M"));
@@ -229,46 +237,36 @@ pub(crate) fn base_command(memory_mib: u32) -> Command {
 }
 
 /// Adds `disk` as the device `diskINDEX`.
-fn add_disk(qemu: &mut Command, index: usize, disk: &Disk) -> Result<()> {
+fn add_disk(command: &mut Command, qemu: &Qemu, index: usize, disk: &Disk) {
     let mut chardev = format!("socket,id=char{index},path={}", disk.socket.display());
     if disk.reconnect {
-        chardev.push_str(reconnect_option()?);
+        chardev.push_str(qemu.reconnect_option());
     }
     if disk.listen {
         chardev.push_str(",server=on,wait=off");
     }
-    qemu.arg("-chardev").arg(chardev);
+    command.arg("-chardev").arg(chardev);
     let queues = disk.queues;
     let device =
         format!("vhost-user-blk-pci,id=disk{index},chardev=char{index},num-queues={queues}");
-    qemu.arg("-device").arg(device);
-    Ok(())
+    command.arg("-device").arg(device);
 }
 
 /// Adds `adapter` as the device `hbaINDEX`. QEMU's `num_queues` counts request queues only.
-fn add_adapter(qemu: &mut Command, index: usize, adapter: &ScsiAdapter) {
+fn add_adapter(command: &mut Command, qemu: &Qemu, index: usize, adapter: &ScsiAdapter) {
     let ScsiAdapter { socket, queues } = adapter;
-    qemu.arg("-chardev").arg(format!("socket,id=hbachar{index},path={}", socket.display()));
-    qemu.arg("-device").arg(format!(
+    let reconnect = if qemu.reconnects_scsi() { qemu.reconnect_option() } else { "" };
+    let chardev = format!("socket,id=hbachar{index},path={}{reconnect}", socket.display());
+    command.arg("-chardev").arg(chardev);
+    command.arg("-device").arg(format!(
         "vhost-user-scsi-pci,id=hba{index},chardev=hbachar{index},num_queues={queues},virtqueue_size=256"
     ));
 }
 
 /// Adds `disk` as the one that the BIOS boots from.
-pub(crate) fn add_boot_disk(qemu: &mut Command, disk: &Disk) -> Result<()> {
-    add_disk(qemu, 0, disk)?;
-    qemu.args(["-set", "device.disk0.bootindex=0"]);
-    Ok(())
-}
-
-/// `reconnect=` counts seconds and was replaced by `reconnect-ms=` in QEMU 9.2.
-fn reconnect_option() -> Result<&'static str> {
-    let text = command::text(Command::new("qemu-system-x86_64").arg("--version"))?;
-    let version =
-        text.split_whitespace().skip_while(|word| *word != "version").nth(1).unwrap_or("");
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    Ok(if version >= (9, 2) { ",reconnect-ms=1000" } else { ",reconnect=1" })
+pub(crate) fn add_boot_disk(command: &mut Command, qemu: &Qemu, disk: &Disk) {
+    add_disk(command, qemu, 0, disk);
+    command.args(["-set", "device.disk0.bootindex=0"]);
 }
 
 /// A QEMU process that runs.

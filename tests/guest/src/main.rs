@@ -13,6 +13,7 @@ mod kernel;
 mod kit;
 mod machine;
 mod packages;
+mod qemu;
 mod qmp;
 mod scenario;
 mod server;

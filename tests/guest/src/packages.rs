@@ -1,6 +1,7 @@
 //! Programs of a cluster's nodes that no developer's machine shall have: Debian's packages, fetched and unpacked without being installed.
 //!
-//! Fence agents are Python, and so is a part of its library here. What they load of others' libraries is the host's, as with all tools.
+//! Fence agents are Python, and so is a part of its library here. multipathd hears of paths from udev, so that is here, too. What they load of
+//! others' libraries is the host's, as with all tools.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,17 @@ use crate::kit::{add_folder, real_parent};
 use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// Packages that are wanted for themselves.
-const WANTED: &[&str] = &["fence-agents", "python3-pexpect", "python3-ptyprocess"];
+const WANTED: &[&str] = &[
+    "fence-agents",
+    "python3-pexpect",
+    "python3-ptyprocess",
+    "multipath-tools",
+    "liburcu8",
+    "libjson-c5",
+    "udev",
+    // Its rules; the program is a tool.
+    "dmsetup",
+];
 /// What brings Python, by whatever version it has in this release; of all that it depends on, the packages whose names begin so.
 const PYTHON: &[&str] = &["python3-minimal", "libpython3-stdlib"];
 const PYTHONS_OWN: &[&str] = &["python3", "libpython3", "libexpat", "libffi"];
@@ -28,7 +39,27 @@ const INSIDE: &[&str] = &[
     "lib/x86_64-linux-gnu",
     "usr/sbin/fence_scsi",
     "usr/share/fence/fencing.py",
+    "sbin/multipath",
+    "sbin/mpathpersist",
+    "lib/libmpath",
+    "lib/libmultipath",
+    "lib/multipath/libchecktur",
+    "lib/multipath/libprio",
+    "bin/udevadm",
+    "lib/systemd/systemd-udevd",
+    "lib/udev/scsi_id",
+    "lib/udev/rules.d/55-dm.rules",
+    "lib/udev/rules.d/56-dm-mpath.rules",
+    "lib/udev/rules.d/60-multipath.rules",
+    "lib/udev/rules.d/95-dm-notify.rules",
 ];
+
+/// What udev's own rules for disks come to here: a disk is known by what it says of itself. Others would ask programs that no guest has.
+const DISKS: &str = "SUBSYSTEM==\"block\", ACTION!=\"remove\", KERNEL==\"sd*\", \
+                     IMPORT{program}=\"/lib/udev/scsi_id --export --whitelisted -d $devnode\"\n";
+
+/// The C library asks for it when a thread is cancelled, as multipathd's are, and `ldd` does not name it.
+const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 /// Parts of Python's library that no agent uses.
 const OUTSIDE: &[&str] =
     &["lib2to3", "pydoc_data", "unittest", "distutils", "idlelib", "asyncio", "sqlite3", "wsgiref"];
@@ -37,7 +68,7 @@ const OUTSIDE: &[&str] =
 const PYCURL: &str = "class error(Exception):\n    pass\n";
 
 /// Changes when what is made of the same packages does.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// The archive that adds them to a guest, from `cache`, or made.
 pub(crate) fn cluster(cache: &Path) -> Result<PathBuf> {
@@ -129,6 +160,7 @@ fn build(root: &Path) -> Result<Vec<u8>> {
         }
     }
     ensure!(folders.contains(Path::new("usr/share/fence")), "the packages have no fence agents");
+    libraries.insert(real_parent(Path::new(UNWINDER))?);
     for library in libraries {
         let bytes =
             fs::read(&library).with_context(|| format!("cannot read {}", library.display()))?;
@@ -137,6 +169,7 @@ fn build(root: &Path) -> Result<Vec<u8>> {
         archive.file(&inside.to_string_lossy(), &bytes, true);
     }
     archive.file("usr/lib/python3/dist-packages/pycurl.py", PYCURL.as_bytes(), false);
+    archive.file("usr/lib/udev/rules.d/50-disks.rules", DISKS.as_bytes(), false);
     Ok(archive.finish())
 }
 
@@ -156,7 +189,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 
 /// The host's libraries that a program or library loads, beside those of the packages; or the name of one that is nowhere.
 fn libraries_of(path: &Path, root: &Path) -> Result<Result<Vec<PathBuf>, String>> {
-    let own = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|it| root.join(it));
+    let own = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "lib"].map(|it| root.join(it));
     let own = std::env::join_paths(own).context("a folder's name has a colon")?;
     let listing = command::text(Command::new("ldd").arg(path).env("LD_LIBRARY_PATH", own))?;
     if let Some(line) = listing.lines().find(|line| line.contains("not found")) {

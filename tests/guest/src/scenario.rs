@@ -91,6 +91,11 @@ pub(crate) const ALL: &[Scenario] = &[
         run: fault::data_plane,
     },
     Scenario {
+        name: "crash-every-kind",
+        about: "the same on a block device, virtual Fibre Channel and virtual SCSI at once, with a QEMU that connects all of them again",
+        run: fault::every_kind,
+    },
+    Scenario {
         name: "listening",
         about: "the same with QEMU listening at the socket and the data plane connecting to it",
         run: fault::listening,
@@ -132,12 +137,12 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "fc-hosts",
-        about: "one of two hosts is fenced, writes all the time over paths that fail, and never gets behind the fence",
+        about: "one of two hosts is fenced, writes all the time while paths fail and the data plane is killed, and never gets behind the fence",
         run: fence::hosts,
     },
     Scenario {
         name: "fc-cluster",
-        about: "the same by a cluster's own means: fence_scsi on devices of two paths each",
+        about: "the same by a cluster's own means: fence_scsi and mpathpersist on devices of two paths each, under multipathd",
         run: cluster::fence_agent,
     },
     Scenario {

@@ -68,13 +68,9 @@ impl Trunkline {
 
     /// Runs `trunkline` on this server.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Result<String> {
-        let done = self.caller().run(arguments);
+        let mut cli = Command::new(&self.binary);
+        let done = command::text(cli.arg("--dir").arg(self.folder.path()).args(arguments));
         done.map_err(|error| anyhow!("{error:#}\n{}", self.log()))
-    }
-
-    /// For whoever has the server changed by the command line alone.
-    pub(crate) fn caller(&self) -> Caller {
-        Caller { binary: self.binary.clone(), folder: self.folder.path().to_owned() }
     }
 
     /// The same with the words of one line.
@@ -226,24 +222,6 @@ impl Trunkline {
     pub(crate) fn log(&self) -> String {
         let text = fs::read_to_string(self.log_path()).unwrap_or_default();
         format!("--- server ---\n{}", text.trim_end())
-    }
-}
-
-/// The command line of a server.
-pub(crate) struct Caller {
-    binary: PathBuf,
-    folder: PathBuf,
-}
-
-impl Caller {
-    fn run(&self, arguments: &[&str]) -> Result<String> {
-        let mut cli = Command::new(&self.binary);
-        command::text(cli.arg("--dir").arg(&self.folder).args(arguments))
-    }
-
-    /// Runs the words of one line.
-    pub(crate) fn order(&self, line: &str) -> Result<String> {
-        self.run(&line.split_whitespace().collect::<Vec<_>>())
     }
 }
 

@@ -1,48 +1,76 @@
-//! Fences as clusters put them up: by a fence agent, on devices of several paths.
+//! Fences as clusters put them up: by a fence agent and by multipath-tools, on devices of several paths.
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::fence::{HOSTS, HOSTS_ROUNDS, keys_left, shared, two_hosts, without};
+use super::fence::{HOSTS_ROUNDS, Harm, keys_left, shared, two_hosts};
 use crate::packages;
 use crate::scenario::World;
 
-/// One device of both paths. What multipathd would do is done here: a path that has gone and come back is taken in again by `remap`.
+/// One device of both paths, by multipathd, which takes a path in again when it has come back. `$1` is the host's key.
 const MULTIPATH: &str = "
-    table() { echo \"0 $(blockdev --getsz $1) multipath 0 0 1 1 round-robin 0 2 1 $1 1 $2 1\"; }
-    map() {
-        paths
-        table $disks | dmsetup --noudevsync $1 shared
-    }
-    remap() {
-        map load
-        dmsetup --noudevsync resume shared
-    }
-    map create
     node=/dev/dm-0
+    both_paths() { [ $(ls /sys/block/dm-0/slaves 2>/dev/null | wc -l) -eq 2 ]; }
+    all_paths() {
+        paths
+        within 60 both_paths
+    }
+    multipathing() {
+        paths
+        mkdir -p /run /etc/multipath
+        cat >/etc/multipath.conf <<END
+defaults {
+    find_multipaths no
+    path_selector \"round-robin 0\"
+    polling_interval 1
+    max_polling_interval 1
+    no_path_retry fail
+    reservation_key 0x$1
+}
+END
+        /lib/systemd/systemd-udevd --daemon
+        udevadm trigger --action=add --subsystem-match=block
+        udevadm settle
+        multipathd
+        all_paths
+    }
     # A path that is gone is found out by what is sent there.
     noticed() { for look in 1 2 3; do dd if=$node of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null || true; done; }
-    fence_agent() {
+    by_agent() {
         noticed
         fence_scsi --action=$1 --key=$2 --devices=$node --aptpl >/tmp/agent 2>&1 || { cat /tmp/agent; return 1; }
-    }";
+    }
+    read_keys() { mpathpersist --in --read-keys $node >/tmp/keys 2>&1; }
+    by_multipath() { mpathpersist --out \"$@\" $node >/tmp/agent 2>&1 || { cat /tmp/agent; return 1; }; }
+    # fence_scsi and mpathpersist in turn.
+    by_mpathpersist() { [ $((round % 2)) -eq 0 ]; }";
 
 /// The host that fences. In the first round it does not: then what it looks for must be there.
 const SCRIPT_FENCER: &str = "
-    within 20 fence_agent on a1
+    multipathing a1
+    within 20 by_agent on a1
+    within 20 by_multipath --register-ignore --param-sark=0xa1 --param-aptpl
     step reserved
     round=0
     while [ $round -lt $ROUNDS ]; do
         step victim-writes.$round
-        [ $round -eq 0 ] || within 20 fence_agent off b2
+        if [ $round -eq 0 ]; then
+            :
+        elif by_mpathpersist; then
+            within 20 by_multipath --preempt-abort --param-rk=0xa1 --param-sark=0xb2 --prout-type=5
+        else
+            within 20 by_agent off b2
+        fi
         behind_the_fence
-        remap
-        echo keys.$round=$(sg_persist --in --read-keys $node | grep -o '0x[0-9a-f]*$' | sort -u | tr '\\n' ' ')
+        all_paths
+        within 20 read_keys
+        echo keys.$round=$(grep -o '0x[0-9a-f]*$' /tmp/keys | sort -u | tr '\\n' ' ')
         step ended.$round
         round=$((round + 1))
     done";
 
 /// The host that is fenced: it writes all the time, to the device of both paths.
 const SCRIPT_VICTIM: &str = "
+    multipathing b2
     writer() {
         while [ ! -e /tmp/over ]; do
             if dd if=/dev/urandom of=$node bs=64k count=16 seek=256 oflag=direct 2>/dev/null; then
@@ -58,7 +86,11 @@ const SCRIPT_VICTIM: &str = "
         : >/tmp/good
         : >/tmp/bad
         rm -f /tmp/over
-        within 20 fence_agent on b2
+        if by_mpathpersist; then
+            within 20 by_multipath --register-ignore --param-sark=0xb2 --param-aptpl
+        else
+            within 20 by_agent on b2
+        fi
         writer &
         writer=$!
         within 60 grows /tmp/good 3
@@ -69,32 +101,21 @@ const SCRIPT_VICTIM: &str = "
         : >/tmp/over
         wait $writer
         echo good.$round=$(wc -l </tmp/good)
-        remap
+        all_paths
         step ended.$round
         round=$((round + 1))
     done";
 
-/// What `fence_scsi` puts up holds, while paths of both hosts fail and come back; and a round without it is found out.
+/// What `fence_scsi` and `mpathpersist` put up holds, while paths of both hosts fail and come back and the data plane is killed; and a round without it is found out.
 pub(crate) fn fence_agent(world: &World) -> Result<()> {
     let programs = packages::cluster(&world.kit.cache)?;
     let mut server = shared(world)?;
-    let cli = server.caller();
-    let mut round = 0;
+    let mut harm = Harm::default();
     let scripts = [SCRIPT_FENCER, SCRIPT_VICTIM].map(|script| format!("{MULTIPATH}\n{script}"));
+    let scripts = (scripts[0].as_str(), scripts[1].as_str());
     let (first, second) =
-        two_hosts(world, &mut server, &[programs], (&scripts[0], &scripts[1]), |step| {
-            let (ours, theirs) = (HOSTS[round % 2], HOSTS[2 + round / 2 % 2]);
-            match step.split('.').next() {
-                Some("victim-writes") if round % 2 == 0 => without(&cli, &[ours, theirs]),
-                Some("fenced") if round % 2 == 1 => without(&cli, &[ours, theirs]),
-                Some("looked") => {
-                    round += 1;
-                    without(&cli, &[])
-                }
-                _ => Ok(()),
-            }
-        })
-        .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
+        two_hosts(world, &mut server, &[programs], scripts, |server, step| harm.at(server, step))
+            .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
     for round in 0..HOSTS_ROUNDS {
         let keys = first.value(&format!("keys.{round}"))?.trim();
         ensure!(keys == keys_left(round), "round {round}: keys {keys}\n{}", first.report());

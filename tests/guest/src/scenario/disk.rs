@@ -183,7 +183,7 @@ pub(crate) fn bios(world: &World) -> Result<()> {
     file.write_all_at(&sectors, 0).context("cannot write the boot sector")?;
     let socket = server.adapter("vhost0", "boot", &[])?;
     let boot = || -> Result<()> {
-        let printed = bios::boot(&Disk::new(&socket, 1), Duration::from_secs(60))?;
+        let printed = bios::boot(&world.kit.qemu, &Disk::new(&socket, 1), Duration::from_secs(60))?;
         ensure!(printed == text, "the boot sector printed {printed:?}\n{}", server.log());
         Ok(())
     };

@@ -63,6 +63,59 @@ pub(crate) fn data_plane(world: &World) -> Result<()> {
     no_errors(&transcript)
 }
 
+/// The same on every kind of disk at once: three programs, each on its own.
+const SCRIPT_KINDS: &str = "
+    within 60 has_disk 0 0 0
+    within 60 has_disk 0 0 1
+    disks=\"vda $(disk_of 0 0 0) $(disk_of 0 0 1)\"
+    started=
+    job() { echo --name=$1 --filename=/dev/$1 --size=16m --numjobs=2 --offset_increment=16m; }
+    common='--thread --verify=crc32c --ioengine=libaio --direct=1 --bs=4k --iodepth=16 --rw=randwrite --randrepeat=1'
+    for disk in $disks; do
+        fio $common --verify_fatal=1 --do_verify=1 $(job $disk) >/tmp/fio.$disk 2>&1 &
+        started=\"$started $!\"
+    done
+    sleep 2
+    step fault
+    set -- $disks
+    for fio in $started; do
+        kill -0 $fio || { cat /tmp/fio.$1; fail \"fio was done with $1 before the fault\"; }
+        shift
+    done
+    set -- $disks
+    for fio in $started; do
+        watch $fio $1 || { cat /tmp/fio.$1; fail \"fio failed on $1\"; }
+        shift
+    done
+    for disk in $disks; do
+        fio $common --verify_only $(job $disk) >/tmp/again 2>&1 || fail \"$(cat /tmp/again)\"
+    done
+    echo verified=$disks";
+
+/// A block device, a virtual Fibre Channel adapter and a virtual SCSI adapter, all under load when the data plane is killed.
+pub(crate) fn every_kind(world: &World) -> Result<()> {
+    let mut server = Trunkline::start(&world.server)?;
+    for name in ["block", "fc", "scsi"] {
+        server.volume(name, "32MiB", SLOW)?;
+    }
+    let disk = server.adapter("vhost0", "block", &["--queues", "2"])?;
+    server.order("port create fcs0")?;
+    let fc = server.fc_adapter("vfchost0", 2)?;
+    server.order("target create t0 --id 0 --luns 0=fc")?;
+    server.order("zone create z0 --members vfchost0,t0")?;
+    server.order("mask create m0 --initiators vfchost0 --targets t0")?;
+    server.order("adapter create vhost1 --kind scsi --queues 2")?;
+    server.order("vtd create vtscsi0 --adapter vhost1 --kind disk --volume scsi --lun 0")?;
+    let guest = Guest::new(&world.kit)
+        .that_reconnects()
+        .disk(Disk::new(disk, 2).reconnecting())
+        .adapter(fc)
+        .adapter(server.scsi_adapter("vhost1", 2)?);
+    let outcome = guest.run_with(SCRIPT_KINDS, LIMIT, |_, _| crashes(&mut server));
+    let transcript = outcome.map_err(|error| anyhow!("{error:#}\n{}", server.log()))?.ok()?;
+    no_errors(&transcript)
+}
+
 /// The same with QEMU listening at the socket: each new data plane connects to it.
 pub(crate) fn listening(world: &World) -> Result<()> {
     let role = ["--socket-role", "client"];
@@ -111,7 +164,7 @@ pub(crate) fn pause(world: &World) -> Result<()> {
 
 /// The guest's kernel reports failed requests and impossible completions of the disk.
 fn no_errors(transcript: &Transcript) -> Result<()> {
-    for sign in ["I/O error", "is not a head", "out of range", "hung"] {
+    for sign in ["I/O error", "is not a head", "out of range", "hung", "aborting", "reset"] {
         ensure!(
             !transcript.console.contains(sign),
             "the guest's kernel says `{sign}`\n{}",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fc::expect;
 use crate::machine::{Guest, Transcript};
 use crate::scenario::World;
-use crate::trunkline::{Caller, Trunkline};
+use crate::trunkline::Trunkline;
 use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
@@ -232,13 +232,23 @@ const SCRIPT_FENCER: &str = "
     paths
     register 0xa1
     persist --out --reserve --param-rk=0xa1 --prout-type=5
+    # A path that has just come back may have another name.
+    read_keys() {
+        paths
+        for sg in $sgs; do
+            if sg_persist --in --read-keys $sg >/tmp/keys 2>&1; then return; fi
+        done
+        return 1
+    }
     step reserved
     round=0
     while [ $round -lt $ROUNDS ]; do
         step victim-writes.$round
         [ $round -eq 0 ] || persist --out --preempt-abort --param-rk=0xa1 --param-sark=0xb2 --prout-type=5
         behind_the_fence
-        echo keys.$round=$(sg_persist --in --read-keys ${sgs%% *} | grep -o '0x[0-9a-f]*$' | sort -u | tr '\\n' ' ')
+        within 20 read_keys
+        echo keys.$round=$(grep -o '0x[0-9a-f]*$' /tmp/keys | sort -u | tr '\\n' ' ')
+        step ended.$round
         round=$((round + 1))
         paths
     done
@@ -277,6 +287,7 @@ const SCRIPT_VICTIM: &str = "
         : >/tmp/over
         wait $writer
         echo refused.$round=$(wc -l </tmp/bad)
+        step ended.$round
         round=$((round + 1))
         paths
     done";
@@ -359,10 +370,11 @@ pub(super) fn two_hosts(
     server: &mut Trunkline,
     archives: &[PathBuf],
     (fencer, victim): (&str, &str),
-    both: impl FnMut(&str) -> Result<()> + Send,
+    mut both: impl FnMut(&mut Trunkline, &str) -> Result<()> + Send,
 ) -> Result<(Transcript, Transcript)> {
     let mut guest = |names: [&str; 2]| -> Result<_> {
-        let mut guest = archives.iter().cloned().fold(Guest::new(&world.kit), Guest::archive);
+        let guest = Guest::new(&world.kit).that_reconnects();
+        let mut guest = archives.iter().cloned().fold(guest, Guest::archive);
         for name in names {
             guest = guest.adapter(server.scsi_adapter(name, 2)?);
         }
@@ -371,7 +383,7 @@ pub(super) fn two_hosts(
     let guests = (guest(["vfchost0", "vfchost1"])?, guest(["vfchost2", "vfchost3"])?);
     let script =
         |own: &str| format!("{PATHS}\n{own}").replace("$ROUNDS", &HOSTS_ROUNDS.to_string());
-    let meeting = Meeting::new(both);
+    let meeting = Meeting::new(|step: &str| both(server, step));
     let run = |guest: Guest<'_>, own: &str| {
         let done = guest.run_with(&script(own), LIMIT, |step, _| meeting.meet(step));
         meeting.leave()?;
@@ -411,40 +423,51 @@ pub(super) fn shared(world: &World) -> Result<Trunkline> {
     Ok(server)
 }
 
-/// Takes the paths by these adapters away, and gives all others.
-pub(super) fn without(cli: &Caller, gone: &[&str]) -> Result<()> {
-    let left: Vec<_> = HOSTS.into_iter().filter(|name| !gone.contains(name)).collect();
-    cli.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
+/// What befalls two hosts in rounds, at the steps `victim-writes`, `fenced` and `looked` of each: a path of each host goes, and the data
+/// plane is killed; one of them before the fence is put up and the other behind it, or the other way round. Another path in each round.
+#[derive(Default)]
+pub(super) struct Harm {
+    round: usize,
 }
 
-/// Two hosts with two paths each: one shuts the other out while that writes all the time, and paths of both fail and come back. A round without the
-/// fence is found out.
-pub(crate) fn hosts(world: &World) -> Result<()> {
-    let mut server = shared(world)?;
-    let cli = server.caller();
-    let without = |gone: &[&str]| without(&cli, gone);
-    let mut round = 0;
-    let (first, _) = two_hosts(world, &mut server, &[], (SCRIPT_FENCER, SCRIPT_VICTIM), |step| {
-        // A path of each host is gone while the fence is put up, or comes down behind it; another one in each round.
-        let (ours, theirs) = (HOSTS[round % 2], HOSTS[2 + round / 2 % 2]);
-        match step.split('.').next() {
-            Some("victim-writes") if round % 2 == 0 => without(&[ours, theirs]),
-            Some("fenced") if round % 2 == 1 => without(&[ours, theirs]),
-            Some("looked") => {
-                round += 1;
-                without(&[])
+impl Harm {
+    /// Does what belongs to the step.
+    pub(super) fn at(&mut self, server: &mut Trunkline, step: &str) -> Result<()> {
+        let gone = [HOSTS[self.round % 2], HOSTS[2 + self.round / 2 % 2]];
+        match (step.split('.').next(), self.round % 2) {
+            (Some("victim-writes"), 0) | (Some("fenced"), 1) => without(server, &gone),
+            (Some("victim-writes"), _) | (Some("fenced"), _) => server.crash_data_plane(),
+            (Some("looked"), _) => {
+                self.round += 1;
+                without(server, &[])
             }
             _ => Ok(()),
         }
-    })
-    .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
+    }
+}
+
+/// Takes the paths by these adapters away, and gives all others.
+fn without(server: &Trunkline, gone: &[&str]) -> Result<()> {
+    let left: Vec<_> = HOSTS.into_iter().filter(|name| !gone.contains(name)).collect();
+    server.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
+}
+
+/// Two hosts with two paths each: one shuts the other out while that writes all the time, paths of both fail and come back, and the data plane
+/// is killed. A round without the fence is found out.
+pub(crate) fn hosts(world: &World) -> Result<()> {
+    let mut server = shared(world)?;
+    let mut harm = Harm::default();
+    let scripts = (SCRIPT_FENCER, SCRIPT_VICTIM);
+    let (first, _) =
+        two_hosts(world, &mut server, &[], scripts, |server, step| harm.at(server, step))
+            .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
     for round in 0..HOSTS_ROUNDS {
         let keys = first.value(&format!("keys.{round}"))?.trim();
         ensure!(keys == keys_left(round), "round {round}: keys {keys}\n{}", first.report());
     }
     server.crash_everything()?;
     let scripts = (SCRIPT_FENCER_STILL, SCRIPT_VICTIM_STILL);
-    let (second, _) = two_hosts(world, &mut server, &[], scripts, |_| Ok(()))
+    let (second, _) = two_hosts(world, &mut server, &[], scripts, |_, _| Ok(()))
         .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
     expect(&second, &[("behind", first.value("behind")?)])
 }

@@ -33,14 +33,14 @@ pub(crate) fn filesystem(world: &World) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn bios(_: &World) -> Result<()> {
+pub(crate) fn bios(world: &World) -> Result<()> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let image = folder.path().join("disk.img");
     let mut contents = bios::boot_sectors("read by SeaBIOS");
     contents.resize(1 << 20, 0);
     std::fs::write(&image, &contents).context("cannot write the image")?;
     let server = StorageDaemon::start(folder.path(), &image, 1)?;
-    let text = bios::boot(&Disk::new(&server.socket, 1), Duration::from_secs(60))?;
+    let text = bios::boot(&world.kit.qemu, &Disk::new(&server.socket, 1), Duration::from_secs(60))?;
     ensure!(text == "read by SeaBIOS", "the boot sector printed {text:?}");
     Ok(())
 }
