@@ -118,6 +118,24 @@ pub enum Drain {
     Ordinary,
     /// They go at once, and so do those that follow: the server itself wants the queue to stop.
     SkipWaits,
+    /// As [`Drain::Ordinary`], and the server starts it again, with the same memory and record of what is in flight. What it only holds since it
+    /// pauses stays there and waits on.
+    Move,
+    /// As [`Drain::SkipWaits`], and the server starts it again as with [`Drain::Move`].
+    Change,
+}
+
+impl Drain {
+    /// Whether nothing waits for a limit or a modelled delay.
+    #[must_use]
+    pub fn skips_waits(self) -> bool {
+        matches!(self, Drain::SkipWaits | Drain::Change)
+    }
+
+    /// Whether the queue is started again as it was.
+    pub(crate) fn comes_back(self) -> bool {
+        matches!(self, Drain::Move | Drain::Change)
+    }
 }
 
 pub(crate) enum Message<H: Handler> {

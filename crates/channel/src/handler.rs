@@ -184,14 +184,15 @@ pub trait Handler: Sized + 'static {
     fn close(&mut self, io: &mut Io);
 
     /// Whether the queue takes nothing for now. Its heads stay in the ring, so that it can be stopped and moved as ever; it is asked again when
-    /// it is woken ([`Io::wake`]). What was taken before goes on; what an abort has it take meanwhile is held until it pauses no more, or stops
-    /// ([`Handler::cut`]).
+    /// it is woken ([`Io::wake`]). What was taken before goes on; what an abort has it take meanwhile is held until it pauses no more, or stops:
+    /// then it waits in the record of what is in flight, or is begun ([`Handler::cut`]).
     #[inline]
     fn pauses(&mut self) -> bool {
         false
     }
 
-    /// The queue stops while it pauses, and what it took meanwhile is begun now: that cannot wait any longer.
+    /// The queue stops while it pauses, and what it took meanwhile is begun now: that cannot wait any longer, since nothing records it, or the client
+    /// stops the queue.
     fn cut(&mut self) {}
 
     /// Whether one more command may become active. If not it is held, counted as what the error says, and none overtakes it; it is asked

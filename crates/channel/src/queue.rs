@@ -393,6 +393,21 @@ impl RunningQueue {
         self.show_levels();
     }
 
+    /// The queue is about to stop and comes back as it is: what was taken while it paused, and has not begun, is let go of, if it is recorded.
+    #[cold]
+    pub(crate) fn leave_kept(&mut self) {
+        if !self.resources.ring.may_leave() {
+            return;
+        }
+        for _ in 0..std::mem::take(&mut self.kept) {
+            let head = Head(self.held.pop_back().expect("what is kept is held"));
+            self.command(head).state = State::Free;
+            self.parked -= 1;
+            self.resources.ring.leave(head);
+        }
+        self.show_levels();
+    }
+
     /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then.
     #[inline]
     pub(crate) fn settle(&mut self, head: Head, part: u16, written: u32, now: u64) {

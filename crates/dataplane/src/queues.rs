@@ -267,12 +267,12 @@ impl Queues {
 
     /// Changes what is behind the device, with no queue running. What is ready to run afterwards runs.
     pub(crate) fn change_device(&mut self, change: &mut dyn FnMut()) {
-        self.with_all_stopped(Drain::SkipWaits, |_| change());
+        self.with_all_stopped(Drain::Change, |_| change());
     }
 
     /// Stops all queues and starts them: what the driver has set takes effect.
     pub(crate) fn restart(&mut self) {
-        self.with_all_stopped(Drain::Ordinary, |_| ());
+        self.with_all_stopped(Drain::Move, |_| ());
     }
 
     /// Waits for those that were disabled: no message reaches them on their way back.
@@ -387,7 +387,10 @@ impl Queues {
         if self.queues[index].running.as_ref().is_none_or(|running| running.channel == channel) {
             return;
         }
-        self.with_stopped(index, |_| ());
+        if let Some(pending) = self.begin_stop(index, Drain::Move) {
+            self.end_stop(index, pending);
+        }
+        self.update(index);
         if let Some(stats) = self.stats[index] {
             stats.add(QueueCounter::Moves, 1);
         }
@@ -510,7 +513,7 @@ impl Queues {
     /// A queue that was disabled, and that somebody waits for now.
     fn take_draining(&mut self, index: usize, drain: Drain) -> Option<Draining> {
         let draining = self.queues[index].draining.take()?;
-        if drain == Drain::SkipWaits {
+        if drain.skips_waits() {
             let Running { channel, id } = draining.from;
             let adapter = &self.adapter.known_as;
             self.adapter.channels[channel].skip_waits(id, adapter, index as u16);

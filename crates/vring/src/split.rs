@@ -271,6 +271,19 @@ impl Queue {
         Some(Head(head))
     }
 
+    /// Whether heads may be left ([`Queue::leave`]): what is in flight is recorded.
+    #[must_use]
+    pub fn may_leave(&self) -> bool {
+        self.tracker.is_some() && self.in_order.is_none()
+    }
+
+    /// Lets go of a head that is in flight and has had no effect: it stays recorded, and comes again with the next start. Nothing is popped
+    /// any more before that.
+    pub fn leave(&mut self, head: Head) {
+        assert!(self.may_leave() && self.taken.has(head.0), "{head:?} cannot be left");
+        self.idle += 1;
+    }
+
     /// Whether [`Queue::resubmit_next`] has not returned `None` yet.
     #[inline]
     #[must_use]
@@ -466,7 +479,7 @@ impl Queue {
         self.log = log;
     }
 
-    /// Ends the run. All that was popped must have been put and published. Heads that were still to
+    /// Ends the run. All that was popped must have been put and published, or left. Heads that were left or still to
     /// be resubmitted stay recorded in the in-flight region, and come again with the next start.
     pub fn stop(self) -> QueueConfig {
         assert_eq!(self.in_flight(), 0, "stopped with heads in flight");

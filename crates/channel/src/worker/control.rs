@@ -156,12 +156,16 @@ impl<H: Handler> Worker<H> {
     }
 
     pub(crate) fn stop(&mut self, id: QueueId, drain: Drain, answer: OneShot<QueueResources>) {
-        if drain == Drain::SkipWaits {
+        if drain.skips_waits() {
             self.skip_waits(id);
         }
         let queue = &mut self.served(id.0).queue;
         assert!(queue.stop.is_none(), "a queue is stopped once");
         self.take_for_searches(id.0);
+        // Who is looked through yet has to be here with all that was taken.
+        let mut searches = self.endings.iter().filter_map(|ending| ending.search.as_ref());
+        let is_searched =
+            searches.any(|search| search.queues.iter().any(|(queue, _)| *queue == id.0));
         let Worker { io, queues, .. } = self;
         let served = queues[usize::from(id.0)].as_deref_mut();
         let served = served.expect("it was here a moment ago");
@@ -170,6 +174,9 @@ impl<H: Handler> Worker<H> {
             && served.queue.resources.ring.resubmits()
         {
             served.take_all_resubmitted(io);
+        }
+        if drain.comes_back() && !is_searched && served.handler.pauses() {
+            served.queue.leave_kept();
         }
         let queue = &mut served.queue;
         queue.stop = Some(answer);

@@ -145,6 +145,30 @@ fn no_head_is_lost_in_order_whenever_the_server_dies() {
 }
 
 #[test]
+fn what_was_left_comes_again_in_its_order_with_the_next_start() {
+    for first_index in [0, 65533] {
+        let mut life = Life::new(plain(SIZE), first_index);
+        let mut device = life.device();
+        life.add(0..5);
+        let heads = pop_all(&mut device);
+        put(&mut device, heads[3]);
+        put(&mut device, heads[0]);
+        device.publish();
+        for head in [heads[4], heads[1], heads[2]] {
+            device.leave(head);
+        }
+        assert_eq!(device.in_flight(), 0);
+        device.stop();
+        life.collect();
+        assert_eq!(life.done, [3, 0]);
+        assert_eq!(serve_the_rest(&mut life), [heads[1], heads[2], heads[4]]);
+        assert_eq!(life.done[2..], [4, 2, 1], "they end the other way round");
+        assert_eq!(life.pair.driver.in_flight(), 0);
+    }
+    assert!(!Pair::new(plain(SIZE)).device().may_leave(), "nothing would know of it");
+}
+
+#[test]
 fn without_the_region_the_same_crashes_lose_requests() {
     let mut lost = 0;
     for at in 0..20 {
