@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let status = bench.status().context("cannot run the benchmarks")?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(2) => Err(anyhow!("bars were missed")),
+        Some(2) => Err(anyhow!("bars were missed, or could not be judged")),
         _ => Err(anyhow!("the benchmarks ended with {status}")),
     }
 }
