@@ -348,6 +348,7 @@ pub(crate) fn prepare<H: Handler>(
             source: error.into(),
         })?;
     }
+    uring::thread::first();
     let ring = RingConfig {
         entries: 512,
         cq_entries: 4096,

@@ -94,6 +94,7 @@ impl Options {
 pub fn run(options: &Options) -> Result<(), ServeError> {
     abort_on_panic();
     raise_file_limit();
+    uring::thread::behind();
     let Some(folder) = &options.confine else {
         return serve(Plane::new(options)?, Entrance::open(&options.socket)?);
     };

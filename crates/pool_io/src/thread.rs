@@ -74,6 +74,7 @@ impl Pools {
         let inbox = Arc::new(Inbox::new(sender, Arc::clone(&bell)));
         let run = move || match Engine::new(bell) {
             Ok(engine) => {
+                uring::thread::first();
                 let _ = ready.send(Ok(()));
                 run(engine, &messages);
             }

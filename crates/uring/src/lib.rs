@@ -57,6 +57,8 @@ mod setup;
 #[cfg(sim)]
 pub mod sim;
 
+pub mod thread;
+
 pub use error::{Full, RingError};
 pub use files::FileSlot;
 pub use op::{Op, WriteFlags};
