@@ -72,6 +72,8 @@ pub enum PlaneError {
 pub(crate) struct State {
     storage: Storage,
     opening: BTreeMap<String, Opening>,
+    /// Volumes whose paths are looked at.
+    looking: BTreeSet<String>,
     /// Volumes that are being taken from their users, exchanged or closed, as they were.
     away: BTreeMap<String, VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,

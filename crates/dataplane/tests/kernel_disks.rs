@@ -552,6 +552,24 @@ fn a_change_that_waits_for_a_hung_disk_delays_no_other() {
     others_change_meanwhile(&server, &close, || disk.release(Kind::Write));
 }
 
+/// Where the path of a volume leads that is to change.
+#[test]
+fn a_path_that_does_not_answer_delays_no_other_change() {
+    if !is_root("a file that hangs while it is looked at") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    let v = VolumeSpec::new("v", FileSpec::new(disk.path()));
+    server.must(Request::PutVolume(v.clone()));
+    let limit = LimitSpec { iops: 1000, ..LimitSpec::default() };
+    let limited = VolumeSpec { limit: Some(limit), ..v };
+    disk.hold(Kind::Look);
+    let change = Request::PutVolume(limited.clone());
+    others_change_meanwhile(&server, &change, || disk.release(Kind::Look));
+    assert_eq!(server.status().volumes[0].spec.limit, limited.limit);
+}
+
 /// What is built on something that waits for a hung disk waits with it, and is told so; nothing is refused that could be done when the disk answers.
 #[test]
 fn what_is_built_on_a_change_that_goes_on_is_told_to_wait() {

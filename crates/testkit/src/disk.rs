@@ -23,7 +23,12 @@ pub enum Kind {
     Flush,
     /// `fallocate`.
     Allocate,
+    /// What `stat` tells.
+    Look,
 }
+
+/// As many as there are.
+const KINDS: usize = 5;
 
 /// What a disk does wrong, from time to time, while it says that all is well. To the client of a server it looks as if the server did it: so it
 /// shows whether a test would see that.
@@ -69,9 +74,9 @@ struct Inner {
 struct State {
     content: Vec<u8>,
     /// From which byte on.
-    hold: [Option<u64>; 4],
-    fail: [Option<i32>; 4],
-    served: [u64; 4],
+    hold: [Option<u64>; KINDS],
+    fail: [Option<i32>; KINDS],
+    served: [u64; KINDS],
     slow: Option<(Duration, Duration)>,
     spoil: Option<Fault>,
     random: u64,
@@ -95,6 +100,7 @@ enum Work {
     Write { offset: u64, data: Vec<u8> },
     Flush,
     Allocate { offset: u64, len: u64, mode: u32 },
+    Look,
 }
 
 impl Work {
@@ -104,6 +110,7 @@ impl Work {
             Work::Write { .. } => Kind::Write,
             Work::Flush => Kind::Flush,
             Work::Allocate { .. } => Kind::Allocate,
+            Work::Look => Kind::Look,
         }
     }
 
@@ -112,7 +119,7 @@ impl Work {
         match self {
             Work::Read { offset, len } => offset.saturating_add(u64::from(*len)),
             Work::Write { offset, data } => offset.saturating_add(data.len() as u64),
-            Work::Flush => u64::MAX,
+            Work::Flush | Work::Look => u64::MAX,
             Work::Allocate { offset, len, .. } => offset.saturating_add(*len),
         }
     }
@@ -265,7 +272,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         {
             let mut state = self.inner.state();
-            state.hold = [None; 4];
+            state.hold = [None; KINDS];
             state.slow = None;
             state.closed = true;
             let all = std::mem::take(&mut state.held);
@@ -320,6 +327,7 @@ impl Inner {
             }
             wire::WRITE => Work::Write { offset: message.range().0, data: message.data().to_vec() },
             wire::FSYNC => Work::Flush,
+            wire::GETATTR => Work::Look,
             wire::FALLOCATE => {
                 let (offset, len, mode) = message.allocation();
                 Work::Allocate { offset, len, mode }
@@ -331,7 +339,7 @@ impl Inner {
         };
         let kind = work.kind() as usize;
         let hold = state.hold[kind].is_some_and(|offset| work.end() > offset);
-        let due = if hold { None } else { state.due() };
+        let due = if hold || kind == Kind::Look as usize { None } else { state.due() };
         let held = Held { unique: Some(unique), work, due };
         if hold || held.due.is_some() {
             state.held.push(held);
@@ -348,7 +356,6 @@ impl Inner {
         match opcode {
             wire::FORGET | wire::BATCH_FORGET | wire::INTERRUPT => {}
             wire::INIT => self.reply(unique, Ok(&wire::init(write_back))),
-            wire::GETATTR => self.reply(unique, Ok(&wire::attributes(bytes))),
             wire::SETATTR => {
                 let size = message.new_size().unwrap_or(bytes);
                 let fits = usize::try_from(size).expect("fits memory");
@@ -391,6 +398,7 @@ impl Inner {
                 self.reply(unique, Ok(&wire::written(len)));
             }
             Work::Flush => self.reply(unique, Ok(&[])),
+            Work::Look => self.reply(unique, Ok(&wire::attributes(content.len() as u64))),
             Work::Allocate { offset, len, mode } => {
                 let keeps = mode & libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;
                 let zeroes = mode & !libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;

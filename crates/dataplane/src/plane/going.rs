@@ -20,7 +20,7 @@ use crate::adapter::Adapter;
 use crate::lock::locked;
 
 /// How long whoever asks for a change waits for it. One connection carries one message at a time, so that all others wait as long.
-const GRACE: Duration = Duration::from_millis(200);
+pub(super) const GRACE: Duration = Duration::from_millis(200);
 
 /// What a change is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,19 +8,17 @@
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use block::Files;
 use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
 use spec::{Change, FileIdentity, VolumeKind, VolumeSpec, change};
 
-use super::volumes::{identity, open_volume, reopen_volume, take_out};
+use super::going::GRACE;
+use super::volumes::{identity, no_thread, open_volume, reopen_volume, take_out};
 use super::{Plane, State, failure, in_use};
 use crate::lock::locked;
 use crate::storage::OpenVolume;
-
-/// How long whoever puts a volume waits for it.
-const GRACE: Duration = Duration::from_millis(200);
 
 /// An opening that was begun, and is not over or not told.
 pub(crate) struct Opening {
@@ -174,8 +172,7 @@ impl Plane {
             thread.spawn(move || open(&*outside, &changes, &all, plan, owner, &whose, &done));
         if let Err(error) = begun {
             self.state().opening.remove(&name);
-            let what = format!("volume {name}: no thread to open it: {error}");
-            return Err(failure(FailureCode::System, what, "let the process have more threads"));
+            return Err(no_thread(&name, &error));
         }
         let outcome = over.recv_timeout(GRACE);
         let mut state = self.state();

@@ -1,8 +1,9 @@
 //! Volumes: opened, opened anew, resized, removed.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
@@ -33,30 +34,53 @@ impl OpenVolume {
     }
 }
 
+/// What whoever asks is told.
+type Told = Result<Reply, Failure>;
+
+impl State {
+    /// The volume as it is that is to get this form, if there is one; or what there is to say at once.
+    fn changed_by(&mut self, then: &VolumeSpec) -> ControlFlow<Told, Option<VolumeSpec>> {
+        let about = Subject::Volume(then.name.clone());
+        if let Some(told) = self.told(&about, &Request::PutVolume(then.clone())) {
+            return Break(told);
+        }
+        if let Some(failure) = self.opening_of(then) {
+            return Break(Err(failure));
+        }
+        let Some(open) = self.storage.volumes.get(&then.name) else { return Continue(None) };
+        if change::volume(&open.spec, then) == Change::Same {
+            return Break(Ok(Reply::Done));
+        }
+        // What those have under way could end up behind the change.
+        if let Err(failure) = self.check_settled(self.users(&then.name)) {
+            return Break(Err(failure));
+        }
+        Continue(Some(open.spec.clone()))
+    }
+}
+
 impl Plane {
     pub(super) fn put_volume(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);
         let mut state = self.state();
-        let about = Subject::Volume(spec.name.clone());
-        if let Some(told) = state.told(&about, &Request::PutVolume(spec.clone())) {
-            return told;
-        }
-        if let Some(failure) = state.opening_of(&spec) {
-            return Err(failure);
-        }
-        let Some(open) = state.storage.volumes.get(&spec.name) else {
-            return self.begin(changing, state, Plan::New(spec));
+        let now = match state.changed_by(&spec) {
+            Continue(Some(now)) => now,
+            Continue(None) => return self.begin(changing, state, Plan::New(spec)),
+            Break(told) => return told,
         };
-        if change::volume(&open.spec, &spec) == Change::Same {
-            return Ok(Reply::Done);
+        drop((state, changing));
+        let [is_at, was_at] = self.look(&spec, &now)?;
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        match state.changed_by(&spec) {
+            Continue(Some(still)) if still == now => {}
+            Break(told) => return told,
+            Continue(_) => {
+                let what = format!("volume {}: was changed meanwhile", spec.name);
+                return Err(failure(FailureCode::Opening, what, "put it again"));
+            }
         }
-        let (name, now) = (spec.name.clone(), open.spec.clone());
-        // What that has under way could end up behind the change.
-        state.check_settled(state.users(&name))?;
-        drop(state);
-        // Without the state's lock: a path may lead to a disk that hangs.
-        let (is_at, was_at) = (identity(&spec), identity(&now));
-        let state = self.state();
+        let name = spec.name.clone();
         let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         let used =
             state.users(&name).next().is_some() || state.storage.units_on(&name).next().is_some();
@@ -84,6 +108,28 @@ impl Plane {
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
         let (now, known) = (Box::new(now), open.known.clone());
         self.begin(changing, state, Plan::Again { then: spec, now, known })
+    }
+
+    /// Where the paths of a volume's next and present form lead. One may lead to what hangs: nothing else waits for it.
+    fn look(&self, then: &VolumeSpec, now: &VolumeSpec) -> Result<[Option<Identity>; 2], Failure> {
+        let name = &then.name;
+        if !self.state().looking.insert(name.clone()) {
+            return Err(does_not_answer(name));
+        }
+        let (tell, told) = mpsc::channel();
+        let (all, forms) = (Arc::clone(&self.state), [then.clone(), now.clone()]);
+        let look = move || {
+            let seen = forms.each_ref().map(identity);
+            locked(&all).looking.remove(&forms[0].name);
+            // Whoever asked may wait no more.
+            let _ = tell.send(seen);
+        };
+        let thread = std::thread::Builder::new().name("opening".into());
+        if let Err(error) = thread.spawn(look) {
+            self.state().looking.remove(name);
+            return Err(no_thread(name, &error));
+        }
+        told.recv_timeout(going::GRACE).map_err(|_| does_not_answer(name))
     }
 
     /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
@@ -365,6 +411,16 @@ pub(super) fn open_volume(
     let volume = volume.map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
     Ok(OpenVolume { spec, volume, notes, identity, known })
+}
+
+fn does_not_answer(volume: &str) -> Failure {
+    let what = format!("volume {volume}: its path does not answer");
+    failure(FailureCode::Opening, what, "it is changed as soon as that does")
+}
+
+pub(super) fn no_thread(volume: &str, error: &std::io::Error) -> Failure {
+    let what = format!("volume {volume}: no thread to open it: {error}");
+    failure(FailureCode::System, what, "let the process have more threads")
 }
 
 fn volume_failure(error: &VolumeError) -> Failure {
