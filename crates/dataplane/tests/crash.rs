@@ -1,4 +1,4 @@
-//! The process dies under load and another one takes over, on a disk that is slow and completes out of order: the client loses a moment
+//! The process dies under load and another one takes over, on a disk that is slow inside the kernel and completes out of order: the client loses a moment
 //! and nothing else. The control, without the in-flight region, has to lose something.
 
 mod common;
@@ -7,12 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::SlowDisk;
 use common::process::{self, Process};
 use common::raw::until;
 use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
-use protocol::message::{
-    AdapterSpec, BlockSpec, DelaySpec, FileSpec, Placement, Request, SocketRole, VolumeSpec,
-};
+use protocol::message::{AdapterSpec, BlockSpec, Placement, Request, SocketRole};
 
 /// Not a test: the process that is killed.
 #[test]
@@ -21,13 +20,12 @@ fn data_plane() {
     common::process::data_plane();
 }
 
-fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Request> {
-    let file = FileSpec { create: true, ..FileSpec::new(folder.join("disk")) };
-    let volume = VolumeSpec {
-        bytes: Some(32 << 20),
-        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, seed: 11, ..DelaySpec::default() }),
-        ..VolumeSpec::new("v", file)
-    };
+fn setup(
+    folder: &Path,
+    disk: &SlowDisk,
+    socket_role: SocketRole,
+    withhold: &[&str],
+) -> Vec<Request> {
     let adapter = AdapterSpec {
         socket_role,
         queues: 4,
@@ -36,7 +34,7 @@ fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Reque
         withhold: withhold.iter().map(|name| (*name).to_owned()).collect(),
         ..AdapterSpec::new("vhost0", folder.join("vhost0.sock"), BlockSpec::on("v"))
     };
-    vec![Request::PutVolume(volume), Request::PutAdapter(adapter)]
+    vec![Request::PutVolume(disk.volume.clone()), Request::PutAdapter(adapter)]
 }
 
 /// A verified load over as many deaths as are asked for; how many there were.
@@ -44,7 +42,8 @@ fn over_deaths(options: &LoadOptions, deaths: usize, withhold: &[&str]) -> (Repo
     let folder = tempfile::tempdir().unwrap();
     let listens = options.session.listen.is_some();
     let role = if listens { SocketRole::Client } else { SocketRole::Server };
-    let setup = setup(folder.path(), role, withhold);
+    let disk = SlowDisk::new(folder.path(), 32);
+    let setup = setup(folder.path(), &disk, role, withhold);
     process::over_deaths(folder.path(), &setup, "vhost0.sock", options, deaths)
 }
 
@@ -88,7 +87,8 @@ fn a_client_that_listens_loses_nothing_either() {
 #[test]
 fn who_connects_goes_on_connecting_when_a_control_plane_comes_back() {
     let folder = tempfile::tempdir().unwrap();
-    let setup = setup(folder.path(), SocketRole::Client, &[]);
+    let disk = SlowDisk::new(folder.path(), 32);
+    let setup = setup(folder.path(), &disk, SocketRole::Client, &[]);
     let socket = folder.path().join("vhost0.sock");
     let mut options = LoadOptions { duration: Duration::from_millis(300), ..verifying() };
     options.session.listen = Some(Duration::from_secs(60));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::raw::{Front, NEXT, Ring, TABLE, WRITE, descriptor, until};
-use common::{Server, load, null, slow};
+use common::{Server, load, null};
 use partition::load::{LoadOptions, WaitMode};
 use protocol::message::{BlockSpec, LimitSpec, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
@@ -27,9 +27,9 @@ fn greedy(socket: &Path, over: &AtomicBool) {
 }
 
 /// Requests of the greedy client while the modest one gets `wanted`, one at a time.
-fn compete(volume: VolumeSpec, wanted: u64) -> u64 {
+fn compete(volume: impl FnOnce(&Server) -> VolumeSpec, wanted: u64) -> u64 {
     let server = Server::new(1);
-    server.must(Request::PutVolume(volume));
+    server.must(Request::PutVolume(volume(&server)));
     let busy = server.put_adapter(|_| ());
     let modest = server.put_adapter(|spec| *spec = server.adapter("vhost1"));
     let over = AtomicBool::new(false);
@@ -57,7 +57,7 @@ fn compete(volume: VolumeSpec, wanted: u64) -> u64 {
 #[test]
 fn one_request_at_a_time_gets_through_beside_hundreds() {
     let wanted = 2000;
-    let during = compete(null(64), wanted);
+    let during = compete(|_| null(64), wanted);
     // A turn takes at most 32 of one queue, and the modest client needs a few turns for each of its own: to kick, to wake up. Without
     // turns there would be no bound at all.
     assert!(during < 4000 * wanted, "{during} against {wanted}");
@@ -66,16 +66,8 @@ fn one_request_at_a_time_gets_through_beside_hundreds() {
 /// On a disk that takes its time, the depth of one must not become the latency of the other.
 #[test]
 fn a_deep_queue_on_a_slow_disk_leaves_room_for_a_shallow_one() {
-    let server = Server::new(1);
-    let volume = slow(server.file(64));
-    drop(server);
-    let folder = tempfile::tempdir().unwrap();
-    let mut volume = volume;
-    if let protocol::message::VolumeKind::File(file) = &mut volume.kind {
-        file.path = folder.path().join("disk");
-    }
     let wanted = 30;
-    let during = compete(volume, wanted);
+    let during = compete(|server| server.slow(64), wanted);
     // Both wait 1 to 30 ms for each request: 256 at once make at most some hundred times as many.
     assert!(during < 256 * 20 * wanted, "{during} against {wanted}");
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::raw::{Front, Ring, WRITE, code, until};
-use common::{Server, load, slow};
+use common::{Server, load};
 use partition::load::{LoadOptions, Report};
 use protocol::message::{AdapterState, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
@@ -73,7 +73,7 @@ fn all_good(ring: &Ring, heads: &[u16]) {
 #[test]
 fn a_guest_that_truncates_its_memory_breaks_its_own_adapter_only() {
     let volumes: [fn(&Server) -> VolumeSpec; 3] =
-        [|server| server.ram(64), |server| server.file(64), |server| slow(server.file(64))];
+        [|server| server.ram(64), |server| server.file(64), |server| server.slow(64)];
     for volume in volumes {
         let (server, socket, other) = pair(volume);
         let ((), report) = beside(&other, || {
@@ -129,7 +129,7 @@ fn a_guest_that_cuts_off_its_buffers_gets_errors_or_is_stopped() {
 
 #[test]
 fn memory_is_replaced_with_nothing_in_flight() {
-    let (server, socket, other) = pair(|server| slow(server.file(64)));
+    let (server, socket, other) = pair(|server| server.slow(64));
     let ((), report) = beside(&other, || {
         let (front, ring) = Front::ready(&socket);
         for _ in 0..3 {
@@ -147,7 +147,7 @@ fn memory_is_replaced_with_nothing_in_flight() {
 
 #[test]
 fn regions_come_and_go_while_requests_run() {
-    let (server, socket, other) = pair(|server| slow(server.file(64)));
+    let (server, socket, other) = pair(|server| server.slow(64));
     let ((), report) = beside(&other, || {
         let (front, ring) = Front::ready(&socket);
         let extra = DriverMemory::with_regions(&[(GuestAddr(1 << 40), 1 << 20)]).unwrap();
@@ -185,7 +185,7 @@ fn regions_come_and_go_while_requests_run() {
 /// As firmware does it before an operating system: other rings in another memory, after the first ones were stopped.
 #[test]
 fn a_client_comes_back_with_another_memory_layout_over_the_same_connection() {
-    let (server, socket, other) = pair(|server| slow(server.file(64)));
+    let (server, socket, other) = pair(|server| server.slow(64));
     let ((), report) = beside(&other, || {
         let (mut front, ring) = Front::ready(&socket);
         let heads = offer_reads(&ring, ring.data.guest.0);
@@ -208,7 +208,7 @@ fn a_client_comes_back_with_another_memory_layout_over_the_same_connection() {
 
 #[test]
 fn a_reset_under_load_is_answered_with_nothing_in_flight() {
-    let (server, socket, other) = pair(|server| slow(server.file(64)));
+    let (server, socket, other) = pair(|server| server.slow(64));
     let ((), report) = beside(&other, || {
         let (front, first) = Front::ready(&socket);
         let mut ring = first;
@@ -233,7 +233,7 @@ fn a_reset_under_load_is_answered_with_nothing_in_flight() {
 
 #[test]
 fn a_client_that_dies_under_load_is_followed_by_the_next_one_at_once() {
-    let (server, socket, other) = pair(|server| slow(server.file(64)));
+    let (server, socket, other) = pair(|server| server.slow(64));
     let ((), report) = beside(&other, || {
         for round in 1..=10_u64 {
             let (front, ring) = Front::ready(&socket);

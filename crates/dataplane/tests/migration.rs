@@ -14,8 +14,9 @@ use common::raw::{
 use common::scsi::linked;
 use common::{Server, null, slow_by};
 use partition::scsi::address;
-use protocol::message::{LinkSpec, Request, WaitMode};
+use protocol::message::{FileSpec, LinkSpec, Request, VolumeSpec, WaitMode};
 use protocol::stats::QueueCounter;
+use testkit::{Disk, Kind, is_root};
 
 const FEATURES: u64 = VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH | CONFIG_WCE;
 const LOG_ALL: u64 = 1 << 26;
@@ -59,6 +60,57 @@ fn what_is_read_after_the_log_was_acknowledged_is_logged() {
         assert!(logged(&log, ring.data.guest.0), "round {round}: a page is lost");
         set_features(&front, FEATURES);
     }
+}
+
+/// The kernel writes it into the guest's memory at some moment between; the server marks the page behind that.
+#[test]
+fn what_is_in_the_kernel_when_the_log_is_acknowledged_is_logged() {
+    if !is_root("a read in the kernel when a log begins") {
+        return;
+    }
+    let server = Server::new(1);
+    let (disk, front, ring) = read_in_the_kernel(&server);
+    let log = log_file("log");
+    set_log_base(&front, &log);
+    set_features(&front, FEATURES | LOG_ALL);
+    assert!(!logged(&log, ring.data.guest.0));
+    disk.release(Kind::Read);
+    ring.wait();
+    assert_eq!(ring.status_of(0), 0);
+    assert!(logged(&log, ring.data.guest.0), "its page is lost");
+}
+
+/// A read of head 0 that stays in the kernel.
+fn read_in_the_kernel(server: &Server) -> (Disk, Front, Ring) {
+    let disk = Disk::new(8 << 20);
+    server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
+    let (front, ring) = Front::ready(&server.put_adapter(|_| ()));
+    disk.hold(Kind::Read);
+    ring.read(0, 0);
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Read, 1);
+    (disk, front, ring)
+}
+
+#[test]
+fn a_ring_with_a_read_in_the_kernel_is_disabled_at_once_and_stopped_behind_it() {
+    if !is_root("a read in the kernel when its ring is disabled") {
+        return;
+    }
+    let server = Server::new(1);
+    let (disk, front, ring) = read_in_the_kernel(&server);
+    assert!(front.state(code::SET_VRING_ENABLE, 0, 0));
+    assert_eq!(ring.used_index(), 0, "it waited for the read");
+    std::thread::scope(|scope| {
+        let stop = scope.spawn(|| front.ask(code::GET_VRING_BASE, &halves(&[0, 0]), &[]));
+        // Time to do it wrong.
+        std::thread::sleep(Duration::from_millis(100));
+        let early = stop.is_finished();
+        disk.release(Kind::Read);
+        assert_eq!(stop.join().unwrap()[4..], 1_u32.to_le_bytes());
+        assert!(!early, "its read can still land");
+    });
+    assert_eq!((ring.used_index(), ring.status_of(0)), (1, 0));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::raw::GUARD;
-use common::{Server, load, slow};
+use common::{Server, load};
 use memory::random::Random;
 use partition::blk::{self, Queue, SlotPlan, Status};
 use partition::load::{LoadOptions, Report};
@@ -52,7 +52,7 @@ fn moved_queues_lose_nothing() {
     for delayed in [false, true] {
         let server = Server::new(3);
         let volume = server.file(64);
-        server.must(Request::PutVolume(if delayed { slow(volume) } else { volume }));
+        server.must(Request::PutVolume(if delayed { server.slow(64) } else { volume }));
         let socket = server.put_adapter(|_| ());
         let with =
             |channels, placement| AdapterSpec { channels, placement, ..server.adapter("vhost0") };

@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
+use common::SlowDisk;
 use common::process::{self, Process};
 use common::scsi::{
     Client, PATIENCE, WRITE_EXCLUSIVE, action, adapter, conflicts, file, on, target, unit,
@@ -22,9 +23,14 @@ fn data_plane() {
     common::process::data_plane();
 }
 
+/// A disk that takes so many microseconds, in front of the kernel.
 fn setup(folder: &Path, adapters: u64, delay: (u64, u64)) -> Vec<Request> {
     let delay = DelaySpec { min_us: delay.0, max_us: delay.1, seed: 11, ..Default::default() };
-    let volume = VolumeSpec { delay: Some(delay), ..file(folder, "v0", 32) };
+    setup_on(folder, adapters, VolumeSpec { delay: Some(delay), ..file(folder, "v0", 32) })
+}
+
+fn setup_on(folder: &Path, adapters: u64, volume: VolumeSpec) -> Vec<Request> {
+    let volume = VolumeSpec { name: "v0".into(), ..volume };
     let unit = UnitSpec { keep: Some(folder.join("lu0.pr")), ..unit("lu0", "v0") };
     let mut requests = vec![Request::PutVolume(volume), Request::PutUnit(unit)];
     let targets = || vec![target(0, &[(0, "lu0")])];
@@ -37,7 +43,8 @@ fn setup(folder: &Path, adapters: u64, delay: (u64, u64)) -> Vec<Request> {
 /// A verified load over deaths; how many there were.
 fn over_deaths(options: &LoadOptions, deaths: usize) -> (Report, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let setup = setup(folder.path(), 1, (1_000, 30_000));
+    let disk = SlowDisk::new(folder.path(), 32);
+    let setup = setup_on(folder.path(), 1, disk.volume.clone());
     process::over_deaths(folder.path(), &setup, "vfchost0.sock", options, deaths)
 }
 

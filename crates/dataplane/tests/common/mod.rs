@@ -8,6 +8,7 @@ pub mod raw;
 pub mod scsi;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,10 +19,13 @@ use protocol::message::{
     NullSpec, Placement, RamSpec, Reply, Request, Status, VolumeKind, VolumeSpec,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
+use testkit::{Disk, is_root};
 
 pub struct Server {
     pub plane: Plane,
     pub dir: tempfile::TempDir,
+    /// Go when nobody has them open any more.
+    disks: Mutex<Vec<Disk>>,
 }
 
 /// Tells those who go on until something has ended that it has; also when the test fails, which would wait for them else.
@@ -43,7 +47,7 @@ impl Server {
             poll_us_max: None,
             confine: None,
         };
-        Server { plane: Plane::new(&options).unwrap(), dir }
+        Server { plane: Plane::new(&options).unwrap(), dir, disks: Mutex::default() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -102,6 +106,13 @@ impl Server {
 
     pub fn file(&self, mebibytes: u64) -> VolumeSpec {
         volume(FileSpec { create: true, ..FileSpec::new(self.path("disk.raw")) }, mebibytes)
+    }
+
+    /// Slow and out of order, inside the kernel.
+    pub fn slow(&self, mebibytes: u64) -> VolumeSpec {
+        let slow = SlowDisk::new(self.dir.path(), mebibytes);
+        self.disks.lock().unwrap().extend(slow.disk);
+        slow.volume
     }
 
     pub fn ram(&self, mebibytes: u64) -> VolumeSpec {
@@ -180,6 +191,26 @@ pub fn volume(kind: impl Into<VolumeKind>, mebibytes: u64) -> VolumeSpec {
 
 pub fn null(mebibytes: u64) -> VolumeSpec {
     volume(NullSpec::default(), mebibytes)
+}
+
+/// A disk that takes 1 to 30 ms for each read and write, which end out of order and are in the kernel meanwhile: so they are when their process dies, too.
+/// Who is not root has one that is slow in front of the kernel.
+pub struct SlowDisk {
+    disk: Option<Disk>,
+    pub volume: VolumeSpec,
+}
+
+impl SlowDisk {
+    pub fn new(folder: &Path, mebibytes: u64) -> SlowDisk {
+        if !is_root("a disk that is slow below the kernel (it is above instead)") {
+            let file = FileSpec { create: true, ..FileSpec::new(folder.join("slow.raw")) };
+            return SlowDisk { disk: None, volume: slow(volume(file, mebibytes)) };
+        }
+        let disk = Disk::new(mebibytes << 20);
+        disk.slow(Duration::from_millis(1), Duration::from_millis(30));
+        let volume = VolumeSpec::new("v", FileSpec::new(disk.path()));
+        SlowDisk { disk: Some(disk), volume }
+    }
 }
 
 pub fn slow(spec: VolumeSpec) -> VolumeSpec {
