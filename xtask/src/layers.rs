@@ -57,7 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol", "testkit"]),
     ("tools", &[]),
-    ("guest", &["tools"]),
+    ("guest", &["testkit", "tools"]),
     ("xtask", &["tools"]),
 ];
 

@@ -141,6 +141,11 @@ pub(crate) const ALL: &[Scenario] = &[
         run: fence::hosts,
     },
     Scenario {
+        name: "vscsi-hosts",
+        about: "the same by virtual SCSI adapters",
+        run: fence::scsi_hosts,
+    },
+    Scenario {
         name: "fc-cluster",
         about: "the same by a cluster's own means: fence_scsi and mpathpersist on devices of two paths each, under multipathd",
         run: cluster::fence_agent,

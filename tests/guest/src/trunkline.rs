@@ -24,6 +24,8 @@ pub(crate) struct Trunkline {
     control: Child,
     /// Both processes are in a network namespace of their own.
     apart: bool,
+    /// What its volumes are on, if not files in the folder.
+    disks: Vec<testkit::Disk>,
     /// Data planes seen so far: they outlive a killed control plane, so the test ends them itself.
     data_planes: Vec<Pid>,
 }
@@ -44,7 +46,14 @@ impl Trunkline {
             binary.canonicalize().with_context(|| format!("no server {}", binary.display()))?;
         let folder = tempfile::tempdir().context("cannot make a folder for the server")?;
         let control = serve(&binary, folder.path(), apart)?;
-        let mut server = Trunkline { binary, folder, control, apart, data_planes: Vec::new() };
+        let mut server = Trunkline {
+            binary,
+            folder,
+            control,
+            apart,
+            disks: Vec::new(),
+            data_planes: Vec::new(),
+        };
         server.wait_until_up()?;
         Ok(server)
     }
@@ -89,6 +98,22 @@ impl Trunkline {
         arguments.extend(attributes);
         self.cli(&arguments)?;
         Ok(path)
+    }
+
+    /// Creates a volume on a disk with seeks of 1 to 30 ms, any number at a time, inside the kernel: what is under way when the data plane dies
+    /// still lands. Who is not root has one that is slow in front of the kernel.
+    pub(crate) fn slow_volume(&mut self, name: &str, mebibytes: u64) -> Result<()> {
+        if !testkit::is_root(
+            "a disk that is slow below the kernel, under guests (it is above instead)",
+        ) {
+            let slow = ["--delay-us-min", "1000", "--delay-us-max", "30000", "--delay-seed", "7"];
+            return self.volume(name, &format!("{mebibytes}MiB"), &slow).map(drop);
+        }
+        let disk = testkit::Disk::new(mebibytes << 20);
+        disk.slow(Duration::from_millis(1), Duration::from_millis(30));
+        let path = disk.path();
+        self.disks.push(disk);
+        self.order(&format!("volume create {name} --kind file --path {}", path.display())).map(drop)
     }
 
     /// Creates an adapter and waits for its socket.

@@ -178,6 +178,26 @@ fn a_socket_belongs_to_whom_it_is_given() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Whatever it leads to: another's file, or the socket itself.
+#[test]
+fn permissions_are_not_given_through_a_link() {
+    let folder = folder();
+    let (path, moved, file) =
+        (folder.join("a.sock"), folder.join("moved.sock"), folder.join("disk.img"));
+    let (_listener, place) = listen(&path, &Access::of_mode(0o600)).unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::write(&file, "a disk").unwrap();
+    for target in [&file, &moved] {
+        let before = mode(target);
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let error = place.permit(&Access::of_mode(0o666)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(mode(target), before);
+        std::fs::remove_file(&path).unwrap();
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn who_is_not_known_is_named_before_anything_is_made() {
     let folder = folder();

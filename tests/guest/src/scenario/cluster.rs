@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::fence::{HOSTS_ROUNDS, Harm, keys_left, shared, two_hosts};
+use super::fence::{HOSTS_ROUNDS, Harm, Paths, keys_left, shared, two_hosts};
 use crate::packages;
 use crate::scenario::World;
 
@@ -109,8 +109,8 @@ const SCRIPT_VICTIM: &str = "
 /// What `fence_scsi` and `mpathpersist` put up holds, while paths of both hosts fail and come back and the data plane is killed; and a round without it is found out.
 pub(crate) fn fence_agent(world: &World) -> Result<()> {
     let programs = packages::cluster(&world.kit.cache)?;
-    let mut server = shared(world)?;
-    let mut harm = Harm::default();
+    let mut server = shared(world, Paths::Fc)?;
+    let mut harm = Harm::to(Paths::Fc);
     let scripts = [SCRIPT_FENCER, SCRIPT_VICTIM].map(|script| format!("{MULTIPATH}\n{script}"));
     let scripts = (scripts[0].as_str(), scripts[1].as_str());
     let (first, second) =

@@ -1,6 +1,6 @@
 //! What a guest sees when a process of the server ends, or its own queues stop, while it does I/O.
 //!
-//! All of it on a disk that is slow and answers out of order: on a fast one hardly anything is in flight when something
+//! All of it on a disk that is slow inside the kernel and answers out of order: on a fast one hardly anything is in flight when something
 //! breaks, and a server without any in-flight tracking would pass. The control proves that this disk is slow enough.
 
 use std::time::Duration;
@@ -13,9 +13,6 @@ use crate::trunkline::Trunkline;
 use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
-
-/// A disk with seeks of 1 to 30 ms, any number at a time.
-const SLOW: &[&str] = &["--delay-us-min", "1000", "--delay-us-max", "30000", "--delay-seed", "7"];
 
 /// fio writes and verifies in the background while the host does something; then it must finish without an error.
 /// What it wrote is read once more afterwards.
@@ -37,7 +34,7 @@ fn under_load(
     mut fault: impl FnMut(&mut Trunkline, &mut crate::qmp::Qmp) -> Result<()>,
 ) -> Result<Transcript> {
     let mut server = Trunkline::start(&world.server)?;
-    server.volume("slow", "64MiB", SLOW)?;
+    server.slow_volume("slow", 64)?;
     let mut all = vec!["--queues", "2"];
     all.extend(attributes);
     let disk = Disk::new(server.adapter("vhost0", "slow", &all)?, 2);
@@ -96,7 +93,7 @@ const SCRIPT_KINDS: &str = "
 pub(crate) fn every_kind(world: &World) -> Result<()> {
     let mut server = Trunkline::start(&world.server)?;
     for name in ["block", "fc", "scsi"] {
-        server.volume(name, "32MiB", SLOW)?;
+        server.slow_volume(name, 32)?;
     }
     let disk = server.adapter("vhost0", "block", &["--queues", "2"])?;
     server.order("port create fcs0")?;

@@ -380,7 +380,7 @@ pub(super) fn two_hosts(
         }
         Ok(guest)
     };
-    let guests = (guest(["vfchost0", "vfchost1"])?, guest(["vfchost2", "vfchost3"])?);
+    let guests = (guest(["a0", "a1"])?, guest(["b0", "b1"])?);
     let script =
         |own: &str| format!("{PATHS}\n{own}").replace("$ROUNDS", &HOSTS_ROUNDS.to_string());
     let meeting = Meeting::new(|step: &str| both(server, step));
@@ -406,57 +406,106 @@ pub(super) fn two_hosts(
     })
 }
 
-/// Adapters of both hosts, two each.
-pub(super) const HOSTS: [&str; 4] = ["vfchost0", "vfchost1", "vfchost2", "vfchost3"];
+/// Adapters of the host that fences and of the one that is fenced, two each.
+const ADAPTERS: [&str; 4] = ["a0", "a1", "b0", "b1"];
 
-/// A LUN that both hosts have by both adapters.
-pub(super) fn shared(world: &World) -> Result<Trunkline> {
+/// How both hosts have their LUN, by two paths each, which can be taken away.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Paths {
+    /// Virtual Fibre Channel adapters, and a mask.
+    Fc,
+    /// Virtual SCSI adapters, and a virtual target device on each.
+    Scsi,
+}
+
+/// A LUN that both hosts have by both adapters, on a disk that is slow inside the kernel.
+pub(super) fn shared(world: &World, paths: Paths) -> Result<Trunkline> {
     let mut server = Trunkline::start(&world.server)?;
-    server.volume("shared", "64MiB", &[])?;
-    server.order("port create fcs0")?;
-    server.order("target create t0 --id 0 --luns 0=shared")?;
-    for name in HOSTS {
-        server.fc_adapter(name, 2)?;
+    server.slow_volume("shared", 64)?;
+    match paths {
+        Paths::Fc => {
+            server.order("port create fcs0")?;
+            server.order("target create t0 --id 0 --luns 0=shared")?;
+            for name in ADAPTERS {
+                server.fc_adapter(name, 2)?;
+            }
+            let all = ADAPTERS.join(",");
+            server.order(&format!("zone create z0 --members {all},t0"))?;
+            server.order(&format!("mask create m0 --initiators {all} --targets t0"))?;
+        }
+        Paths::Scsi => {
+            for name in ADAPTERS {
+                server.order(&format!("adapter create {name} --kind scsi --queues 2"))?;
+                give_disk(&server, name)?;
+            }
+        }
     }
-    server.order(&format!("zone create z0 --members {},t0", HOSTS.join(",")))?;
-    server.order(&format!("mask create m0 --initiators {} --targets t0", HOSTS.join(",")))?;
     Ok(server)
 }
 
-/// What befalls two hosts in rounds, at the steps `victim-writes`, `fenced` and `looked` of each: a path of each host goes, and the data
-/// plane is killed; one of them before the fence is put up and the other behind it, or the other way round. Another path in each round.
-#[derive(Default)]
+/// Gives a virtual SCSI adapter the disk.
+fn give_disk(server: &Trunkline, adapter: &str) -> Result<()> {
+    let what = format!("--adapter {adapter} --kind disk --volume shared --lun 0");
+    server.order(&format!("vtd create vtscsi-{adapter} {what}")).map(drop)
+}
+
+/// What goes wrong in each round, for both hosts: a path is gone before the fence and the data plane dies behind it, or the other way round. Another path in each round.
 pub(super) struct Harm {
+    paths: Paths,
     round: usize,
+    /// The adapters that have no path now.
+    gone: Vec<&'static str>,
 }
 
 impl Harm {
+    pub(super) fn to(paths: Paths) -> Harm {
+        Harm { paths, round: 0, gone: Vec::new() }
+    }
+
     /// Does what belongs to the step.
     pub(super) fn at(&mut self, server: &mut Trunkline, step: &str) -> Result<()> {
-        let gone = [HOSTS[self.round % 2], HOSTS[2 + self.round / 2 % 2]];
+        let gone = [ADAPTERS[self.round % 2], ADAPTERS[2 + self.round / 2 % 2]];
         match (step.split('.').next(), self.round % 2) {
-            (Some("victim-writes"), 0) | (Some("fenced"), 1) => without(server, &gone),
+            (Some("victim-writes"), 0) | (Some("fenced"), 1) => self.take(server, &gone),
             (Some("victim-writes"), _) | (Some("fenced"), _) => server.crash_data_plane(),
             (Some("looked"), _) => {
                 self.round += 1;
-                without(server, &[])
+                self.take(server, &[])
             }
             _ => Ok(()),
         }
     }
+
+    /// Takes the paths by these adapters away, and gives all others.
+    fn take(&mut self, server: &Trunkline, gone: &[&'static str]) -> Result<()> {
+        let before = std::mem::replace(&mut self.gone, gone.to_vec());
+        if self.paths == Paths::Fc {
+            let left: Vec<_> = ADAPTERS.into_iter().filter(|name| !gone.contains(name)).collect();
+            let left = left.join(",");
+            return server.order(&format!("mask set m0 --force --initiators {left}")).map(drop);
+        }
+        before.iter().try_for_each(|name| give_disk(server, name))?;
+        gone.iter().try_for_each(|name| {
+            server.order(&format!("vtd remove --force vtscsi-{name}")).map(drop)
+        })
+    }
 }
 
-/// Takes the paths by these adapters away, and gives all others.
-fn without(server: &Trunkline, gone: &[&str]) -> Result<()> {
-    let left: Vec<_> = HOSTS.into_iter().filter(|name| !gone.contains(name)).collect();
-    server.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
+/// Two hosts with paths by virtual Fibre Channel.
+pub(crate) fn hosts(world: &World) -> Result<()> {
+    fenced_hosts(world, Paths::Fc)
+}
+
+/// The same by virtual SCSI.
+pub(crate) fn scsi_hosts(world: &World) -> Result<()> {
+    fenced_hosts(world, Paths::Scsi)
 }
 
 /// Two hosts with two paths each: one shuts the other out while that writes all the time, paths of both fail and come back, and the data plane
 /// is killed. A round without the fence is found out.
-pub(crate) fn hosts(world: &World) -> Result<()> {
-    let mut server = shared(world)?;
-    let mut harm = Harm::default();
+fn fenced_hosts(world: &World, paths: Paths) -> Result<()> {
+    let mut server = shared(world, paths)?;
+    let mut harm = Harm::to(paths);
     let scripts = (SCRIPT_FENCER, SCRIPT_VICTIM);
     let (first, _) =
         two_hosts(world, &mut server, &[], scripts, |server, step| harm.at(server, step))
