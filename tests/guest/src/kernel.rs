@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command;
+use crate::packages::unpack_all;
 use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// The package whose dependency names the current kernel.
@@ -93,9 +94,7 @@ fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
     let root = home.join("root");
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
     command::output(Command::new("apt-get").args(["download", package]).current_dir(home))?;
-    let archive = only_entry_with(home, ".deb")?;
-    command::output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&root))?;
-    fs::remove_file(&archive).context("cannot remove the unpacked package")?;
+    unpack_all(home, &root)?;
     let compressed = only_entry_with(&root.join("boot"), "vmlinuz-")?;
     let bytes =
         fs::read(&compressed).with_context(|| format!("cannot read {}", compressed.display()))?;

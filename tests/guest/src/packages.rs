@@ -84,7 +84,9 @@ pub(crate) fn cluster(cache: &Path) -> Result<PathBuf> {
     if !archive.exists() {
         let home = tempfile::tempdir_in(cache).context("cannot make a folder for packages")?;
         let root = home.path().join("root");
-        unpack(&packages, home.path(), &root)?;
+        let mut apt = Command::new("apt-get");
+        command::output(apt.arg("download").args(&packages).current_dir(home.path()))?;
+        unpack_all(home.path(), &root)?;
         let partial = archive.with_extension("partial");
         fs::write(&partial, build(&root)?).context("cannot write the cluster's programs")?;
         fs::rename(&partial, &archive).context("cannot name the cluster's programs")?;
@@ -103,12 +105,13 @@ fn packages() -> Result<BTreeSet<String>> {
     Ok(python.filter(|name| !name.contains(':')).chain(wanted).map(str::to_owned).collect())
 }
 
-fn unpack(packages: &BTreeSet<String>, home: &Path, root: &Path) -> Result<()> {
-    command::output(Command::new("apt-get").arg("download").args(packages).current_dir(home))?;
+/// Unpacks all packages of a folder into another, and removes them.
+pub(crate) fn unpack_all(home: &Path, root: &Path) -> Result<()> {
     for entry in fs::read_dir(home).context("cannot list the packages")? {
         let path = entry.context("cannot list the packages")?.path();
         if path.extension().is_some_and(|it| it == "deb") {
             command::output(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
+            fs::remove_file(&path).context("cannot remove an unpacked package")?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command;
+use crate::packages::unpack_all;
 use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// The first that connects SCSI devices again.
@@ -138,13 +139,7 @@ fn fetch(home: &Path) -> Result<()> {
     apt(&["update"])?;
     let wanted = PACKAGES.map(|package| format!("{package}/{SUITE}"));
     apt(&[&["download"], wanted.each_ref().map(String::as_str).as_slice()].concat())?;
-    for entry in fs::read_dir(&home).context("cannot list the packages")? {
-        let path = entry.context("cannot list the packages")?.path();
-        if path.extension().is_some_and(|it| it == "deb") {
-            command::output(Command::new("dpkg-deb").arg("-x").arg(&path).arg(&root))?;
-            fs::remove_file(&path).context("cannot remove an unpacked package")?;
-        }
-    }
+    unpack_all(&home, &root)?;
     for folder in [&lists, &kept] {
         fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
     }

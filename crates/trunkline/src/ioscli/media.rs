@@ -23,20 +23,31 @@ pub(super) fn mkvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
     let Some(adapter) = words.one("-vadapter") else {
         return Err(wrong("mkvdev needs -vadapter ADAPTER", help));
     };
-    let system = System::load(context)?;
     let (prefix, mut attributes) = match (words.one("-vdev"), words.has("-fbo")) {
         (Some(volume), false) => ("vtscsi", json!({ "kind": "disk", "volume": volume })),
         (None, true) => ("vtopt", json!({ "kind": "optical" })),
         _ => return Err(wrong("mkvdev needs -vdev VOLUME or -fbo", help)),
     };
     attributes["adapter"] = json!(adapter);
-    let name = words.one("-dev").map_or_else(|| free_name(&system.vtds, prefix), str::to_owned);
-    create(context, Object::Vtd, &name, attributes)?;
+    let name = make_vtd(context, words.one("-dev"), prefix, attributes)?;
     Ok(format!("{name} Available"))
 }
 
+/// Makes a virtual target device of this name, or of the first that is free behind the prefix; gives its name.
+pub(super) fn make_vtd(
+    context: &Context<'_>,
+    named: Option<&str>,
+    prefix: &str,
+    attributes: Value,
+) -> Result<String, Failure> {
+    let system = System::load(context)?;
+    let name = named.map_or_else(|| free_name(&system.vtds, prefix), str::to_owned);
+    create(context, Object::Vtd, &name, attributes)?;
+    Ok(name)
+}
+
 /// The first of `vtscsi0`, `vtscsi1`, … that is free.
-pub(super) fn free_name(vtds: &[ObjectView], prefix: &str) -> String {
+fn free_name(vtds: &[ObjectView], prefix: &str) -> String {
     let names = (0_u32..).map(|number| format!("{prefix}{number}"));
     let free = |name: &String| !vtds.iter().any(|vtd| vtd.name == *name);
     names.into_iter().find(free).expect("there are fewer devices than numbers")
@@ -52,23 +63,28 @@ pub(super) fn rmvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
     let system = System::load(context)?;
     let names: Vec<&str> = match (words.one("-vtd"), words.one("-vdev")) {
         (Some(vtd), None) => vec![vtd],
-        (None, Some(volume)) => {
-            let on = |vtd: &&ObjectView| text(&vtd.effective, "volume") == Some(volume);
-            system.vtds.iter().filter(on).map(|vtd| vtd.name.as_str()).collect()
-        }
+        (None, Some(volume)) => system.vtds_on(volume).map(|vtd| vtd.name.as_str()).collect(),
         _ => return Err(wrong("rmvdev needs -vtd, -vdev or -sea", help)),
     };
+    remove_vtds(context, &names, words.one("-vdev").unwrap_or(""))
+}
+
+/// Removes virtual target devices; there must be some on this volume.
+pub(super) fn remove_vtds(
+    context: &Context<'_>,
+    names: &[&str],
+    volume: &str,
+) -> Result<String, Failure> {
     if names.is_empty() {
-        let what =
-            format!("there is no virtual target device on {}", words.one("-vdev").unwrap_or(""));
+        let what = format!("there is no virtual target device on {volume}");
         return Err(ApiError::new(Code::NotFound, what).help("`lsmap -all` shows them").into());
     }
-    let mut lines = Vec::new();
-    for name in names {
+    let gone = |name: &&str| {
         remove(context, Object::Vtd, name)?;
-        lines.push(format!("{name} deleted"));
-    }
-    Ok(lines.join("\n"))
+        Ok(format!("{name} deleted"))
+    };
+    let lines: Result<Vec<String>, Failure> = names.iter().map(gone).collect();
+    Ok(lines?.join("\n"))
 }
 
 /// `mkrep`

@@ -81,11 +81,7 @@ pub(super) fn map(system: &System, typed: &Words) -> Result<String, Failure> {
         (None, true) => system.trunks.iter().collect(),
         _ => return Err(wrong("lsmap needs -all or -vadapter ADAPTER", "give one of the two")),
     };
-    let fields = typed.all("-field");
-    if let Some(unknown) = fields.iter().find(|field| !NET_FIELDS.contains(&field.as_str())) {
-        let help = format!("the fields are {}", NET_FIELDS.join(", "));
-        return Err(wrong(format!("there is no field `{unknown}`"), &help));
-    }
+    let fields = typed.fields(NET_FIELDS)?;
     let maps: Vec<NetMap> = trunks.into_iter().map(|trunk| system.net_map(trunk)).collect();
     Ok(maps::net(&maps, ListOptions { delimiter: typed.one("-fmt"), fields }))
 }

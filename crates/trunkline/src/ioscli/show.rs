@@ -147,11 +147,7 @@ pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Fail
             "leave -npiv out",
         ));
     }
-    let (known, fields) = (if npiv { NPIV_FIELDS } else { SCSI_FIELDS }, words.all("-field"));
-    if let Some(unknown) = fields.iter().find(|field| !known.contains(&field.as_str())) {
-        let help = format!("the fields are {}", known.join(", "));
-        return Err(wrong(format!("there is no field `{unknown}`"), &help));
-    }
+    let fields = words.fields(if npiv { NPIV_FIELDS } else { SCSI_FIELDS })?;
     let form = ListOptions { delimiter: words.one("-fmt"), fields };
     if npiv {
         let maps: Vec<_> = adapters.into_iter().map(|adapter| system.npiv_map(adapter)).collect();

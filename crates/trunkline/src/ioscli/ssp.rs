@@ -2,7 +2,7 @@
 
 use super::act::patch;
 use super::maps::{ListOptions, picked};
-use super::media::{create, free_name, remove};
+use super::media::{create, make_vtd, remove, remove_vtds};
 use super::system::{System, number, text};
 use super::text::{columns, delimited};
 use super::words::Words;
@@ -269,16 +269,24 @@ fn one(context: &Context<'_>, words: &Words) -> Result<Pool, Failure> {
     }
 }
 
+/// A list of each pool, by a delimiter if one was given.
+fn of_each(
+    context: &Context<'_>,
+    words: &Words,
+    list: impl Fn(&Pool, Option<&str>) -> String,
+) -> Result<String, Failure> {
+    let delimiter = words.one("-fmt");
+    let lists: Vec<String> =
+        load(context, words)?.iter().map(|pool| list(pool, delimiter)).collect();
+    Ok(lists.join(if delimiter.is_some() { "" } else { "\n" }))
+}
+
 /// `lssp`
 pub(super) fn lssp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     if words.has("-bd") {
         return Ok(backing_devices(&one(context, words)?, words.one("-fmt")));
     }
-    let fields = words.all("-field");
-    if let Some(unknown) = fields.iter().find(|field| !POOL_FIELDS.contains(&field.as_str())) {
-        let help = format!("the fields are {}", POOL_FIELDS.join(", "));
-        return Err(wrong(format!("there is no field `{unknown}`"), &help));
-    }
+    let fields = words.fields(POOL_FIELDS)?;
     let form = ListOptions { delimiter: words.one("-fmt"), fields };
     Ok(pools(&load(context, words)?, form))
 }
@@ -297,7 +305,7 @@ fn verb<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'a str, 
 
 /// Where there is one tier and one failure group, others cannot be meant.
 fn only_what_there_is(words: &Words) -> Result<(), Failure> {
-    for (flag, there) in [("-tier", TIER), ("-dsttier", TIER), ("-fg", GROUP)] {
+    for (flag, there) in [("-tier", TIER), ("-fg", GROUP)] {
         if let Some(other) = words.one(flag).filter(|name| *name != there) {
             let what = format!("{flag} {other}: a pool has one tier and one failure group so far");
             return Err(wrong(what, &format!("leave it out, or say {there}")));
@@ -311,11 +319,7 @@ pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure
     only_what_there_is(words)?;
     let verbs = ["-list", "-create", "-remove", "-resize", "-map", "-unmap"];
     match verb(words, &verbs, "lu")? {
-        "-list" => {
-            let form = |pool: &Pool| lus(pool, words.one("-fmt"));
-            let lists: Vec<String> = load(context, words)?.iter().map(form).collect();
-            Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }))
-        }
+        "-list" => of_each(context, words, lus),
         "-create" => {
             let pool = one(context, words)?;
             let name = needed(words, "-lu", "NAME")?;
@@ -410,45 +414,33 @@ fn adapter(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
 }
 
 fn map(context: &Context<'_>, words: &Words, lu: &str, adapter: &str) -> Result<String, Failure> {
-    let system = System::load(context)?;
-    let name = words.one("-vtd").map_or_else(|| free_name(&system.vtds, "vtscsi"), str::to_owned);
     let vtd = json!({ "kind": "disk", "volume": lu, "adapter": adapter });
-    create(context, Object::Vtd, &name, vtd)?;
+    let name = make_vtd(context, words.one("-vtd"), "vtscsi", vtd)?;
     Ok(format!("VTD:{name}"))
 }
 
 fn unmap(context: &Context<'_>, words: &Words, lu: &str) -> Result<String, Failure> {
     let system = System::load(context)?;
-    let of = |vtd: &&ObjectView, flag, attribute| {
-        words.one(flag).is_none_or(|wanted| text(&vtd.effective, attribute) == Some(wanted))
+    let is_meant = |vtd: &&ObjectView| {
+        let adapter = text(&vtd.effective, "adapter");
+        words.one("-vadapter").is_none_or(|wanted| adapter == Some(wanted))
+            && words.one("-vtd").is_none_or(|wanted| vtd.name == wanted)
     };
-    let all = system.vtds.iter().filter(|vtd| text(&vtd.effective, "volume") == Some(lu));
-    let all = all.filter(|vtd| of(vtd, "-vadapter", "adapter"));
-    let all = all.filter(|vtd| words.one("-vtd").is_none_or(|name| vtd.name == name));
-    let names: Vec<&str> = all.map(|vtd| vtd.name.as_str()).collect();
-    if names.is_empty() {
-        let what = format!("no virtual target device is on {lu}");
-        return Err(ApiError::new(Code::NotFound, what).help("`lsmap -all` shows them").into());
-    }
-    let gone = |name: &&str| {
-        remove(context, Object::Vtd, name)?;
-        Ok(format!("{name} deleted"))
-    };
-    let lines: Result<Vec<String>, Failure> = names.iter().map(gone).collect();
-    Ok(lines?.join("\n"))
+    let names: Vec<&str> =
+        system.vtds_on(lu).filter(is_meant).map(|vtd| vtd.name.as_str()).collect();
+    remove_vtds(context, &names, lu)
 }
 
 /// `pv`
 pub(super) fn pv(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     only_what_there_is(words)?;
     let act = match verb(words, &["-list", "-add", "-remove", "-replace"], "pv")? {
-        "-list" => {
-            let list = |pool: &Pool| pvs(pool, words.one("-fmt"));
-            let lists: Vec<String> = load(context, words)?.iter().map(list).collect();
-            return Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }));
-        }
+        "-list" => return of_each(context, words, pvs),
         "-add" => Act::Add(words.all("-add")),
-        "-remove" => Act::Remove(some(words, "-pv")?),
+        "-remove" => match words.all("-pv") {
+            [] => return Err(wrong("-pv PATH is missing", "see -help")),
+            pvs => Act::Remove(pvs),
+        },
         _ => match (words.all("-oldpv"), words.all("-newpv")) {
             ([old], [new]) => Act::Replace(old, new),
             _ => return Err(wrong("pv -replace needs -oldpv PATH -newpv PATH", "one of each")),
@@ -458,13 +450,6 @@ pub(super) fn pv(context: &Context<'_>, words: &Words) -> Result<String, Failure
     let how = How { dry_run: false, force: context.force, no_wait: false };
     lists::change(context.global, List::Pvs, &pool.name, act, how)?;
     Ok(String::new())
-}
-
-fn some<'a>(words: &'a Words, flag: &str) -> Result<&'a [String], Failure> {
-    match words.all(flag) {
-        [] => Err(wrong(format!("{flag} PATH is missing"), "see -help")),
-        all => Ok(all),
-    }
 }
 
 /// `tier`
@@ -479,16 +464,14 @@ pub(super) fn tier(context: &Context<'_>, words: &Words) -> Result<String, Failu
 
 /// `failgrp`
 pub(super) fn failgrp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    let list = |pool: &Pool| {
+    of_each(context, words, |pool, delimiter| {
         let size: u64 = pool.pvs.iter().map(|pv| pv.size).sum();
         let state = if pool.open { "ONLINE" } else { "OFFLINE" };
         let row = vec![GROUP.to_owned(), size.to_string(), state.to_owned()];
         let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
         let heading = ["FG_NAME", "FG_SIZE(MB)", "FG_STATE"];
-        table(&place, &heading, [row].into_iter(), words.one("-fmt"))
-    };
-    let lists: Vec<String> = load(context, words)?.iter().map(list).collect();
-    Ok(lists.join(if words.has("-fmt") { "" } else { "\n" }))
+        table(&place, &heading, [row].into_iter(), delimiter)
+    })
 }
 
 /// `cluster`

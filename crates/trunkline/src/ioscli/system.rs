@@ -15,6 +15,7 @@ use control::server::{
     AdapterView, DataPlaneView, LinkView, LoginView, ObjectView, StatusView, VolumeView,
 };
 use control::statistics::{AdapterFile, Counters, StatsView};
+use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attribute, Attributes, Kind, Object, Value, attr};
 use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
@@ -170,6 +171,11 @@ impl System {
     pub(super) fn vtds_of(&self, adapter: &str) -> Vec<&str> {
         let mine = |vtd: &&ObjectView| text(&vtd.effective, "adapter") == Some(adapter);
         self.vtds.iter().filter(mine).map(|vtd| vtd.name.as_str()).collect()
+    }
+
+    /// The virtual target devices on a volume.
+    pub(super) fn vtds_on(&self, volume: &str) -> impl Iterator<Item = &ObjectView> {
+        self.vtds.iter().filter(move |vtd| text(&vtd.effective, "volume") == Some(volume))
     }
 
     /// The location code of a device that has one.
@@ -375,8 +381,11 @@ impl System {
     /// Whether a volume is open, and what is behind it.
     fn backing(&self, volume: &str) -> Option<(bool, String)> {
         let volume = self.status.volumes.iter().find(|other| other.name == volume)?;
-        let path = text(&volume.effective, "path").or_else(|| text(&volume.effective, "kind"));
-        Some((volume.state == "open", path.unwrap_or_default().to_owned()))
+        let kind = text(&volume.effective, "kind").unwrap_or_default();
+        // An LU is known by its name.
+        let other = if kind == VolumeKind::Lu.word() { &volume.name } else { kind };
+        let backing = text(&volume.effective, "path").unwrap_or(other);
+        Some((volume.state == "open", backing.to_owned()))
     }
 }
 

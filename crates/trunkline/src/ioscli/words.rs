@@ -1,6 +1,8 @@
 //! The original's command lines: flags of one dash, read by a table for each command.
 
 use super::text::wrapped;
+use super::wrong;
+use crate::exit::Failure;
 use fabric::suggest::nearest;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -71,6 +73,18 @@ impl Words {
     /// The word behind a flag.
     pub(super) fn one(&self, flag: &str) -> Option<&str> {
         self.all(flag).first().map(String::as_str)
+    }
+
+    /// The fields behind `-field`, which are to be of these.
+    pub(super) fn fields(&self, known: &[&str]) -> Result<&[String], Failure> {
+        let fields = self.all("-field");
+        match fields.iter().find(|field| !known.contains(&field.as_str())) {
+            Some(unknown) => {
+                let help = format!("the fields are {}", known.join(", "));
+                Err(wrong(format!("there is no field `{unknown}`"), &help))
+            }
+            None => Ok(fields),
+        }
     }
 
     /// The words behind a flag, of all times that it stands there.

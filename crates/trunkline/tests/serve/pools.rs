@@ -62,6 +62,8 @@ fn what_clients_were_answered_survives_deaths_of_the_data_plane() {
     server.ok("lu create lu1 --pool p0 --size 256MiB --thick");
     for (adapter, lu) in [("a0", "lu0"), ("a1", "lu1")] {
         server.ok(&format!("adapter create {adapter} --volume {lu} --queues 4"));
+        let map = server.ok(&format!("ioscli lsmap -vadapter {adapter} -field backing -fmt :"));
+        assert_eq!(map.trim(), lu);
     }
     let space = pool(&server)["space"].clone();
     assert_eq!(space["allocated_bytes"], 12 * CHUNK, "{space}");
