@@ -16,6 +16,7 @@ mod edit;
 mod explain;
 mod files;
 mod hba;
+mod keep;
 mod links;
 mod logins;
 mod machine;

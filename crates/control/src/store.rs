@@ -28,8 +28,9 @@ use redb::{
     backends::FileBackend,
 };
 use serde::{Deserialize, Serialize};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where desired states are kept.
 pub trait Store: Send {
@@ -41,6 +42,11 @@ pub trait Store: Send {
 
     /// Makes `next` the state, and `journal` the operations, durably and both or none. Records that did not change are not written.
     fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError>;
+
+    /// Tries again to keep beside the state what could not be kept. Why it still cannot, if so.
+    fn mend(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// Why the store could not be read or written.
@@ -65,6 +71,9 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It is not the file that was opened.
+    #[error("the store {0} is another file than the one that this server has open")]
+    Replaced(String),
     /// A record is from a later program or damaged.
     #[error("the store {path}: the record of {object} `{name}` cannot be read: {problem}")]
     Record {
@@ -120,6 +129,10 @@ pub struct RedbStore {
     open: Box<dyn FnMut() -> Result<Database, redb::DatabaseError> + Send>,
     failed: bool,
     path: String,
+    /// Its file, if it is in one.
+    place: Option<Arc<Place>>,
+    /// Why it could not be mended, as far as that was said.
+    trouble: Option<String>,
     /// The copy of the last good state.
     copy: Option<good::Good>,
     /// What it holds, once it was read or written: nobody else writes to it.
@@ -135,6 +148,38 @@ pub struct RedbStore {
     journal: Journal,
 }
 
+/// The file of a store, and which one was opened.
+struct Place {
+    path: PathBuf,
+    opened: Mutex<Option<(u64, u64)>>,
+}
+
+impl Place {
+    /// What became of the file that was opened: somebody may have removed it, or put another one there.
+    fn look(&self, shown: &str) -> Result<bool, StoreError> {
+        let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::fs::metadata(&self.path) {
+            Ok(there) if Some(which(&there)) == opened => Ok(true),
+            Ok(_) => Err(StoreError::Replaced(shown.to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                Err(StoreError::Engine { path: shown.to_owned(), problem: error.to_string() })
+            }
+        }
+    }
+}
+
+/// Which file it is, as long as it is open.
+fn which(file: &std::fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Whether a path leads to this file.
+pub(crate) fn is_at(path: &Path, file: &std::fs::File) -> bool {
+    let both = (std::fs::metadata(path), file.metadata());
+    matches!(both, (Ok(there), Ok(ours)) if which(&there) == which(&ours))
+}
+
 /// Where the copy of the last good state of a store is.
 pub fn copy_of(store: &Path) -> PathBuf {
     store.with_extension("good")
@@ -145,6 +190,13 @@ pub fn last_good(store: &Path) -> Result<Desired, StoreError> {
     let path = copy_of(store);
     let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
     good::read(&path).map_err(damaged)
+}
+
+fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 impl RedbStore {
@@ -166,13 +218,48 @@ impl RedbStore {
 
     /// One that keeps no copy of itself.
     fn in_file(path: PathBuf) -> Result<RedbStore, StoreError> {
-        RedbStore::with(path.display().to_string(), move || {
+        let shown = path.display().to_string();
+        let place = Arc::new(Place { path, opened: Mutex::default() });
+        let opens = Arc::clone(&place);
+        let mut store = RedbStore::with(shown, move || {
             // Names of files and machines are nobody else's business; one that is there keeps its mode.
             let mut options = std::fs::OpenOptions::new();
             let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            let backend = FileBackend::new(file.open(&path)?)?;
-            Database::builder().create_with_backend(backend)
-        })
+            let file = file.open(&opens.path)?;
+            let opened = which(&file.metadata()?);
+            let database = Database::builder().create_with_backend(FileBackend::new(file)?)?;
+            *opens.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            Ok(database)
+        })?;
+        store.place = Some(place);
+        Ok(store)
+    }
+
+    /// Makes the file again, with all that is to be in it: whole before it is there, so that nobody finds an empty state.
+    fn make_again(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
+        let Some(place) = self.place.clone() else { return Ok(()) };
+        let draft = place.path.with_extension("restored");
+        let failed = |error: std::io::Error| StoreError::Engine {
+            path: self.path.clone(),
+            problem: error.to_string(),
+        };
+        let make = || {
+            remove_if_there(&draft).map_err(failed)?;
+            RedbStore::in_file(draft.clone())?.commit(next, journal)?;
+            std::fs::rename(&draft, &place.path).map_err(failed)
+        };
+        make().inspect_err(|_| drop(remove_if_there(&draft)))?;
+        tracing::warn!(path = %self.path, "the file of the store was removed; it is made again");
+        (self.holds, self.sums) = (None, None);
+        self.reopen()
+    }
+
+    /// Whether the file is where it was, made again if it was removed.
+    fn be_there(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
+        match &self.place {
+            Some(place) if !place.look(&self.path)? => self.make_again(next, journal),
+            _ => Ok(()),
+        }
     }
 
     /// Puts a damaged store aside, and makes a new one of the last good state.
@@ -194,7 +281,7 @@ impl RedbStore {
             _ => Err(failed(error)),
         };
         let draft = path.with_extension("restored");
-        std::fs::remove_file(&draft).or_else(unless_absent)?;
+        remove_if_there(&draft).map_err(failed)?;
         RedbStore::in_file(draft.clone())?.commit(&good, &Journal::default())?;
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
         let aside = path.with_extension(format!("damaged-{now}"));
@@ -219,6 +306,8 @@ impl RedbStore {
             open: Box::new(open),
             failed: false,
             path,
+            place: None,
+            trouble: None,
             copy: None,
             holds: None,
             sums: None,
@@ -309,6 +398,7 @@ impl Store for RedbStore {
     }
 
     fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
+        self.be_there(next, journal)?;
         if self.failed {
             self.reopen()?;
         }
@@ -327,6 +417,26 @@ impl Store for RedbStore {
         }
         (self.holds, self.journal) = (Some(next.clone()), journal.clone());
         Ok(())
+    }
+
+    fn mend(&mut self) -> Option<String> {
+        let (holds, sums) = (self.holds.clone()?, self.sums?);
+        let journal = self.journal.clone();
+        // What is committed next would be lost, and what was is in nobody's file.
+        let there = self.be_there(&holds, &journal).err().map(|error| error.to_string());
+        if let Some(trouble) = there.as_ref().filter(|_| there != self.trouble) {
+            tracing::error!("{trouble}");
+        }
+        self.trouble = there;
+        (self.holds, self.sums) = (Some(holds), Some(sums));
+        let (copy, holds) = (self.copy.as_mut()?, self.holds.as_ref()?);
+        if !copy.is_there() {
+            copy.keep(holds, sums.seal(&holds.allocations));
+        }
+        let copy = copy.trouble.as_ref();
+        let copy =
+            copy.map(|why| format!("the last good copy of the state is an earlier one: {why}"));
+        self.trouble.clone().or(copy)
     }
 }
 

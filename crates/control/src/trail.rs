@@ -5,6 +5,7 @@
 //! number higher than the last that it saw.
 
 use crate::caller::Caller;
+use crate::store::is_at;
 use fabric::attribute::Object;
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -135,6 +136,62 @@ pub struct Event {
     pub by: Option<Caller>,
 }
 
+/// An event, and when it was by a clock that nobody sets.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Noted {
+    #[serde(flatten)]
+    event: Event,
+    /// Earlier programs kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    up: Option<Up>,
+}
+
+/// A time since the start of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Up {
+    /// Which start: a sum over what the kernel calls it.
+    boot: u64,
+    ms: u64,
+}
+
+impl Up {
+    /// Nothing where the system does not say which start it was.
+    fn now() -> Option<Up> {
+        static BOOT: OnceLock<Option<u64>> = OnceLock::new();
+        let boot = *BOOT.get_or_init(|| {
+            let id = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+            Some(crate::sum::sum(&[&id]))
+        });
+        let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let ms =
+            u64::try_from(up.tv_sec).ok()? * 1000 + u64::try_from(up.tv_nsec).ok()? / 1_000_000;
+        Some(Up { boot: boot?, ms })
+    }
+}
+
+/// Two clocks at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    at_ms: u64,
+    up: Option<Up>,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        Moment { at_ms: now_ms(), up: Up::now() }
+    }
+
+    /// What the clock of the host, as it goes now, would have shown when something happened: it may have been set since.
+    fn of(&self, noted: &Noted) -> u64 {
+        match (self.up, noted.up) {
+            (Some(now), Some(then)) if now.boot == then.boot => {
+                self.at_ms.saturating_sub(now.ms.saturating_sub(then.ms))
+            }
+            _ => noted.event.at_ms,
+        }
+    }
+}
+
 /// The trail of a server.
 #[derive(Debug)]
 pub struct Trail {
@@ -145,11 +202,14 @@ pub struct Trail {
 
 #[derive(Debug)]
 struct Kept {
-    events: VecDeque<Event>,
+    events: VecDeque<Noted>,
     /// By kind, since this server started.
     counts: BTreeMap<Kind, u64>,
     path: PathBuf,
+    /// Nothing while it cannot be written.
     file: Option<File>,
+    /// Why.
+    trouble: Option<String>,
     /// Lines in the file.
     lines: usize,
 }
@@ -158,9 +218,8 @@ impl Trail {
     /// Opens the trail of earlier servers, to go on with it. What cannot be read of it is left out.
     pub fn open(path: &Path) -> Trail {
         let events = read(path);
-        let last = events.back().map_or(0, |event: &Event| event.number);
-        let mut kept =
-            Kept { events, counts: BTreeMap::new(), path: path.to_owned(), file: None, lines: 0 };
+        let last = events.back().map_or(0, |noted: &Noted| noted.event.number);
+        let mut kept = Kept { events, ..Kept::empty(path) };
         kept.rewrite();
         let links = Mutex::new(LinkBook::open(path.with_file_name("links.json")));
         Trail { kept: Mutex::new(kept), links, last: watch::Sender::new(last) }
@@ -195,7 +254,7 @@ impl Trail {
         let visit = |event: &&Event| {
             matches!(event.kind, Kind::ClientConnected | Kind::ClientLeft) && event.is_of(adapter)
         };
-        kept.events.iter().rev().find(visit).map_or(0, |event| event.at_ms)
+        kept.all().rev().find(visit).map_or(0, |event| event.at_ms)
     }
 
     /// Notes what somebody did to the link of one, about which others are told, too. It is counted for `counted`.
@@ -240,34 +299,46 @@ impl Trail {
         }
         log(&event);
         let mut kept = self.kept();
-        event.number = kept.events.back().map_or(0, |last| last.number) + 1;
+        event.number = kept.events.back().map_or(0, |last| last.event.number) + 1;
         let number = event.number;
         *kept.counts.entry(event.kind).or_default() += 1;
-        kept.append(event);
+        let Moment { at_ms, up } = Moment::now();
+        // What is told late was earlier.
+        let late = at_ms.saturating_sub(event.at_ms);
+        let up = up.map(|up| Up { ms: up.ms.saturating_sub(late), ..up });
+        kept.append(Noted { event, up });
         drop(kept);
         self.last.send_replace(number);
     }
 
-    /// The events behind a number, not older than a moment, oldest first.
+    /// The events behind a number, not older than a moment of the host's clock as it goes now, oldest first.
     pub fn since(&self, number: u64, at_ms: u64) -> Vec<Event> {
-        let kept = self.kept();
-        let wanted = |event: &&Event| event.number > number && event.at_ms >= at_ms;
-        kept.events.iter().filter(wanted).cloned().collect()
+        self.kept().behind((number, at_ms), Moment::now()).cloned().collect()
     }
 
     /// Those of them that are about somebody, and, from the first of these that is kept on, those about the data plane that serves it.
     pub fn of(&self, name: &str, home: Option<&str>, (number, at_ms): (u64, u64)) -> Vec<Event> {
         let kept = self.kept();
-        let first = kept.events.iter().find(|event| event.is_of(name)).map(|event| event.number);
+        let first = kept.all().find(|event| event.is_of(name)).map(|event| event.number);
         let of_home = |event: &Event| {
             home.is_some() && event.kind.is_of_dataplane() && event.subject.as_deref() == home
         };
         let wanted = |event: &&Event| {
-            event.number > number
-                && event.at_ms >= at_ms
-                && (event.is_of(name) || first.is_some_and(|n| event.number > n) && of_home(event))
+            event.is_of(name) || first.is_some_and(|n| event.number > n) && of_home(event)
         };
-        kept.events.iter().filter(wanted).cloned().collect()
+        kept.behind((number, at_ms), Moment::now()).filter(wanted).cloned().collect()
+    }
+
+    /// Tries again to keep over a restart what could not be kept. Why it still cannot, if so.
+    pub fn mend(&self) -> Option<String> {
+        let mut kept = self.kept();
+        // Somebody may have removed it.
+        if !kept.file.as_ref().is_some_and(|file| is_at(&kept.path, file)) {
+            kept.rewrite();
+        }
+        let events = kept.trouble.clone();
+        drop(kept);
+        events.or(self.links().mend())
     }
 
     /// Returns when there is an event behind a number.
@@ -300,16 +371,30 @@ impl Event {
 }
 
 impl Kept {
-    fn append(&mut self, event: Event) {
-        let line = serde_json::to_string(&event).expect("plain values are JSON");
-        self.events.push_back(event);
+    fn empty(path: &Path) -> Kept {
+        let (events, counts) = (VecDeque::new(), BTreeMap::new());
+        Kept { events, counts, path: path.to_owned(), file: None, trouble: None, lines: 0 }
+    }
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Event> {
+        self.events.iter().map(|noted| &noted.event)
+    }
+
+    /// Those behind a number, not older than a moment of the host's clock as it goes now.
+    fn behind(&self, (number, at_ms): (u64, u64), now: Moment) -> impl Iterator<Item = &Event> {
+        let wanted = move |noted: &&Noted| noted.event.number > number && now.of(noted) >= at_ms;
+        self.events.iter().filter(wanted).map(|noted| &noted.event)
+    }
+
+    fn append(&mut self, noted: Noted) {
+        let line = serde_json::to_string(&noted).expect("plain values are JSON");
+        self.events.push_back(noted);
         if self.events.len() > EVENTS_MAX {
             self.events.pop_front();
         }
         let Some(file) = &mut self.file else { return };
         if let Err(error) = writeln!(file, "{line}") {
-            tracing::warn!(path = %self.path.display(), %error, "events are not kept over a restart");
-            self.file = None;
+            self.failed(&error);
             return;
         }
         self.lines += 1;
@@ -325,18 +410,32 @@ impl Kept {
             let mut options = File::options();
             let mut file =
                 options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            for event in &self.events {
-                let line = serde_json::to_string(event).expect("plain values are JSON");
+            for noted in &self.events {
+                let line = serde_json::to_string(noted).expect("plain values are JSON");
                 writeln!(file, "{line}")?;
             }
             std::fs::rename(&draft, &self.path)?;
             Ok(file)
         };
-        let written = write();
-        if let Err(error) = &written {
+        match write() {
+            Ok(file) => {
+                (self.file, self.trouble, self.lines) = (Some(file), None, self.events.len());
+            }
+            Err(error) => {
+                // What could not be written takes no room from who can write less.
+                let _ = std::fs::remove_file(&draft);
+                self.failed(&error);
+            }
+        }
+    }
+
+    /// From now on nothing is written, until all of it can be.
+    fn failed(&mut self, error: &io::Error) {
+        let trouble = format!("{}: {error}", self.path.display());
+        if self.trouble.as_ref() != Some(&trouble) {
             tracing::warn!(path = %self.path.display(), %error, "events are not kept over a restart");
         }
-        (self.file, self.lines) = (written.ok(), self.events.len());
+        (self.file, self.trouble) = (None, Some(trouble));
     }
 }
 
@@ -352,14 +451,14 @@ fn log(event: &Event) {
     }
 }
 
-fn read(path: &Path) -> VecDeque<Event> {
+fn read(path: &Path) -> VecDeque<Noted> {
     let Ok(file) = File::open(path) else { return VecDeque::new() };
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     let mut events = VecDeque::new();
     // The last line may be half of one; one of a later program may be another kind.
-    for event in lines.filter_map(|line| serde_json::from_str::<Event>(&line).ok()) {
-        if events.back().is_none_or(|last: &Event| last.number < event.number) {
-            events.push_back(event);
+    for noted in lines.filter_map(|line| serde_json::from_str::<Noted>(&line).ok()) {
+        if events.back().is_none_or(|last: &Noted| last.event.number < noted.event.number) {
+            events.push_back(noted);
         }
         if events.len() > EVENTS_MAX {
             events.pop_front();
@@ -413,6 +512,88 @@ mod tests {
         trail.note_at(Some(7000), Kind::ClientLeft, Some("b"), "client");
         assert_eq!(trail.last_visit_ms("a"), 500);
         assert_eq!(trail.last_visit_ms("c"), 0);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_leaves_out_nothing_of_the_last_minutes() {
+        fn since_then(kept: &Kept, now: Moment, ago: u64) -> Vec<&str> {
+            let behind = kept.behind((0, now.at_ms - ago), now);
+            behind.map(|event| event.message.as_str()).collect()
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let minutes = |n: u64| n * 60_000;
+        let trail = Trail::open(&path);
+        let boot = 7;
+        let note = |at_ms: u64, up: Option<Up>, message: &str| {
+            let event = Event { at_ms, ..Event::new(Kind::Change, message.to_owned()) };
+            let mut kept = trail.kept();
+            let number = kept.events.len() as u64 + 1;
+            kept.append(Noted { event: Event { number, ..event }, up });
+        };
+        // It was set forward by a day, and then back by two.
+        let day = minutes(24 * 60);
+        note(2 * day, Some(Up { boot: 6, ms: minutes(900) }), "before the host was started");
+        note(2 * day, Some(Up { boot, ms: minutes(1) }), "long ago");
+        note(2 * day + minutes(50), Some(Up { boot, ms: minutes(51) }), "before the steps");
+        note(3 * day + minutes(53), Some(Up { boot, ms: minutes(54) }), "between them");
+        note(day + minutes(57), Some(Up { boot, ms: minutes(58) }), "after them");
+        drop(trail);
+        // Another server reads them.
+        let kept = Kept { events: read(&path), ..Kept::empty(&path) };
+        let now = Moment { at_ms: day + minutes(60), up: Some(Up { boot, ms: minutes(61) }) };
+        let since = |ago: u64| since_then(&kept, now, minutes(ago));
+        let early = "before the host was started";
+        // Of what was before the host's start the clock as it was is all that there is.
+        assert_eq!(since(15), [early, "before the steps", "between them", "after them"]);
+        assert_eq!(since(8), [early, "between them", "after them"]);
+        assert_eq!(since(4), [early, "after them"]);
+        assert_eq!(since(61).len(), 5);
+        // While it was ahead, what was just before that was a day ago by its own time.
+        let now = Moment { at_ms: 3 * day + minutes(55), up: Some(Up { boot, ms: minutes(56) }) };
+        assert!(since_then(&kept, now, minutes(6)).contains(&"before the steps"));
+        assert!(!since_then(&kept, now, minutes(6)).contains(&"long ago"));
+        // Where nobody says when the host started, nothing else than that clock is known, either.
+        let now = Moment { at_ms: day + minutes(60), up: None };
+        assert_eq!(since_then(&kept, now, minutes(4)).len(), 5);
+    }
+
+    #[test]
+    fn what_could_not_be_kept_is_when_it_can_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let trail = Trail::open(&path);
+        trail.note(Kind::ClientConnected, Some("a"), "kept");
+        // As on a file system without room: neither the file nor another one can be written.
+        trail.kept().file = File::options().write(true).open("/dev/full").ok();
+        let drafts = ["events.new", "links.new"].map(|name| dir.path().join(name));
+        drafts.iter().for_each(|draft| std::fs::create_dir(draft).unwrap());
+        let counted = [(Object::Port, "p".to_owned())];
+        trail.link(None, Kind::LinkDown, ("p", vec![]), &counted, "not kept".to_owned());
+        assert!(trail.mend().unwrap().starts_with(path.to_str().unwrap()));
+        std::fs::remove_dir(&drafts[0]).unwrap();
+        assert!(trail.mend().unwrap().contains("links.json"));
+        std::fs::remove_dir(&drafts[1]).unwrap();
+        assert_eq!(trail.mend(), None);
+        // Nor is what somebody removed.
+        std::fs::remove_file(&path).unwrap();
+        trail.note(Kind::ClientLeft, Some("a"), "into a file that nobody finds");
+        assert_eq!(trail.mend(), None);
+        drop(trail);
+        let trail = Trail::open(&path);
+        assert_eq!(trail.since(0, 0).len(), 3);
+        assert_eq!(trail.link_counts().of(Object::Port, "p").failures, 1);
+    }
+
+    #[test]
+    fn what_was_told_late_is_as_old_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let trail = Trail::open(&dir.path().join("events.jsonl"));
+        let now = now_ms();
+        trail.note_at(Some(now - 3_600_000), Kind::ClientLeft, Some("a"), "an hour ago");
+        trail.note(Kind::ClientLeft, Some("a"), "now");
+        assert_eq!(trail.since(0, now - 60_000).len(), 1);
+        assert_eq!(trail.since(0, now - 3_660_000).len(), 2);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 #[path = "serve/folders.rs"]
 mod folders;
+#[path = "serve/full.rs"]
+mod full;
 #[path = "serve/links.rs"]
 mod links;
 #[path = "serve/lost_writes.rs"]
@@ -48,7 +51,9 @@ impl Server {
     }
 
     fn log(&self) -> String {
-        std::fs::read_to_string(self.path("serve.log")).unwrap()
+        // One that has no end is no log.
+        let log = std::fs::File::open(self.path("serve.log")).unwrap().take(16 << 20);
+        std::io::read_to_string(log).unwrap()
     }
 
     fn command(&self) -> Command {

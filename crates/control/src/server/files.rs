@@ -12,6 +12,7 @@ use crate::operation::{Facts, Kind, Step, Work};
 use crate::supervisor::View;
 use fabric::attribute::{Effect, Object, attr};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// What is to hold for a volume that cannot be opened because of its file.
@@ -36,9 +37,12 @@ impl Server {
     }
 
     /// Records what data planes have open.
-    fn record_files(&self, ledger: &mut Ledger) -> Result<(), ApiError> {
+    pub(super) fn record_files(&self, ledger: &mut Ledger) -> Result<(), ApiError> {
         let mut desired = self.desired();
-        if self.learn_files(&mut desired) { self.commit(ledger, &desired) } else { Ok(()) }
+        let recorded =
+            if self.learn_files(&mut desired) { self.commit(ledger, &desired) } else { Ok(()) };
+        self.unrecorded.store(recorded.is_err(), Ordering::Relaxed);
+        recorded
     }
 
     /// Records it whenever a supervisor has learned something.

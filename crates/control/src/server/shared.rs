@@ -1,5 +1,6 @@
 //! What all parts of the server share.
 
+use super::carry::Reckoning;
 use super::parting::Telling;
 use super::registry::Registry;
 use super::stats_files::StatsFiles;
@@ -65,6 +66,14 @@ const RESOLVED_KEPT: usize = 3;
 const STORE_HELP: &str =
     "the state is as it was before; free some space or mend the disk, then try again";
 
+/// … and while another file is where the store was.
+const REPLACED_HELP: &str = "the state is as it was before, and `trunkline export` has it; \
+    remove that file, and the store is made again; a restart of the server takes what is there";
+
+/// What to do about what is not kept of the state.
+pub(super) const STORE_MENDS: &str =
+    "free some space, mend the disk, or remove the other file; it is tried again by itself";
+
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
@@ -105,7 +114,7 @@ pub(super) struct ApplyOutcome {
 
 /// What is behind the lock of changes. Nobody waits for a data plane, a disk of a user or another request while holding it.
 pub(super) struct Ledger {
-    store: Box<dyn Store>,
+    pub(super) store: Box<dyn Store>,
     pub(super) telling: Telling,
 }
 
@@ -138,6 +147,12 @@ pub struct Server {
     pub(super) stats_files: Mutex<StatsFiles>,
     /// What data planes shall be in the states that were asked for last, the latest first.
     resolved: Mutex<Vec<(Desired, WantedOfAll)>>,
+    /// What accounts of data planes take.
+    pub(super) reckoning: Mutex<Reckoning>,
+    /// The files of new volumes could not be recorded.
+    pub(super) unrecorded: AtomicBool,
+    /// Why something is not kept beside the state.
+    pub(super) not_kept: Mutex<Vec<ApiError>>,
     /// Who has to do with whom in the state that was judged from last.
     pub(super) neighbours: Mutex<Neighbours>,
     /// How often that was worked out.
@@ -179,6 +194,9 @@ impl Server {
             file: RwLock::default(),
             trail,
             resolved: Mutex::default(),
+            reckoning: Mutex::default(),
+            unrecorded: false.into(),
+            not_kept: Mutex::default(),
             neighbours: Mutex::default(),
             #[cfg(test)]
             resolutions: 0.into(),
@@ -190,6 +208,7 @@ impl Server {
         server.tell(None).await;
         server.resume_operations();
         server.keep_stats_files();
+        server.mend_what_is_kept();
         Ok(server)
     }
 
@@ -280,8 +299,11 @@ impl Server {
     pub(super) fn commit(&self, ledger: &mut Ledger, next: &Desired) -> Result<(), ApiError> {
         let journal = self.registry.journal();
         // Milliseconds, for two syncs; changes are rare.
-        tokio::task::block_in_place(|| ledger.store.commit(next, &journal))
-            .map_err(|error| ApiError::new(Code::Failed, error.to_string()).help(STORE_HELP))?;
+        tokio::task::block_in_place(|| ledger.store.commit(next, &journal)).map_err(|error| {
+            let replaced = matches!(error, StoreError::Replaced(_));
+            let help = if replaced { REPLACED_HELP } else { STORE_HELP };
+            ApiError::new(Code::Failed, error.to_string()).help(help)
+        })?;
         *self.desired.write().unwrap_or_else(PoisonError::into_inner) = next.clone();
         Ok(())
     }

@@ -619,6 +619,7 @@ impl Server {
                 .copied()
                 .chain(desired.discovered.troubles.values())
                 .cloned()
+                .chain(self.not_kept())
                 .collect(),
         }
     }

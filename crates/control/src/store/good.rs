@@ -7,7 +7,7 @@
 //! of it: so over many changes the state is not written more often than the changes are.
 
 use super::seal::{self, Seal, Sums, json};
-use super::{given, newer};
+use super::{given, is_at, newer};
 use crate::model::Desired;
 use crate::model::allocations::Allocations;
 use crate::sum::sum;
@@ -63,6 +63,8 @@ pub(super) struct Good {
     log: Option<File>,
     bytes: u64,
     log_bytes: u64,
+    /// Why it is not kept.
+    pub(super) trouble: Option<String>,
     /// All that was ever written.
     #[cfg(test)]
     pub(super) written: u64,
@@ -76,6 +78,17 @@ fn create(path: &Path) -> io::Result<File> {
     std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
+/// Puts a file in the place of another one, durably. What could not be written takes no room from who can write less.
+fn replace(draft: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = || {
+        let mut file = create(draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(draft, path)
+    };
+    write().inspect_err(|_| drop(std::fs::remove_file(draft)))
+}
+
 impl Good {
     /// Of a store that keeps its copy there.
     pub(super) fn new(path: PathBuf) -> Good {
@@ -84,6 +97,7 @@ impl Good {
             log: None,
             bytes: 0,
             log_bytes: 0,
+            trouble: None,
             #[cfg(test)]
             written: 0,
         }
@@ -91,14 +105,23 @@ impl Good {
 
     /// Keeps a state that is known to be good. Without a copy there is no way back, and nothing else is lost.
     pub(super) fn keep(&mut self, good: &Desired, seal: Seal) {
-        if let Err(error) = self.write(good, seal) {
-            self.log = None;
+        let Err(error) = self.write(good, seal) else {
+            self.trouble = None;
+            return;
+        };
+        self.log = None;
+        let trouble = format!("{}: {error}", self.path.display());
+        if self.trouble.as_ref() != Some(&trouble) {
             tracing::warn!(path = %self.path.display(), %error, "no copy of the state is kept");
         }
+        self.trouble = Some(trouble);
     }
 
     /// The same, where it holds `now`, which has that seal.
     pub(super) fn follow(&mut self, now: (&Desired, Seal), next: (&Desired, Seal)) {
+        if !self.is_there() {
+            return self.keep(next.0, next.1);
+        }
         match self.append(now, next) {
             Ok(true) if self.log_bytes <= self.bytes.max(LOG_BYTES_MIN) => {}
             Ok(_) => self.keep(next.0, next.1),
@@ -109,13 +132,16 @@ impl Good {
         }
     }
 
+    /// Whether it is kept, and where it was: somebody may have removed it.
+    pub(super) fn is_there(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| is_at(&log_of(&self.path), log)) && self.path.exists()
+    }
+
     fn write(&mut self, good: &Desired, seal: Seal) -> io::Result<()> {
         let draft = self.path.with_extension("good.new");
-        let mut file = create(&draft)?;
         let bytes = json(&CopyOf { version: VERSION, desired: good, seal });
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, &self.path)?;
+        replace(&draft, &self.path, &bytes)?;
         let log = create(&log_of(&self.path))?;
         log.sync_all()?;
         (self.log, self.bytes, self.log_bytes) = (Some(log), bytes.len() as u64, 0);

@@ -499,3 +499,71 @@ fn a_store_of_the_second_version_is_read_and_written_anew_with_the_next_change()
     drop(store);
     assert_eq!(RedbStore::open(&path).unwrap().load().unwrap(), desired);
 }
+
+#[test]
+fn a_store_that_somebody_removes_is_made_again_with_all_that_it_had() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, first) = full(dir.path());
+    let journal = Journal { last: 7, ..Journal::default() };
+    let mut store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.load().unwrap(), first);
+    let reopened = |state: &Desired| {
+        let mut other = RedbStore::open(&path).unwrap();
+        assert_eq!(other.load().unwrap(), *state);
+        assert_eq!(other.journal(), journal);
+        assert_eq!(last_good(&path).unwrap(), *state);
+    };
+    // With the next change, and its copy with it.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(copy_of(&path)).unwrap();
+    let second = volumes(5);
+    store.commit(&second, &journal).unwrap();
+    drop(store);
+    reopened(&second);
+    // Without one.
+    let mut store = RedbStore::open(&path).unwrap();
+    store.load().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(path.with_extension("good-log")).unwrap();
+    assert_eq!(store.mend(), None);
+    let third = volumes(6);
+    store.commit(&third, &journal).unwrap();
+    drop(store);
+    reopened(&third);
+    // What cannot be made is not made by half: an empty store would be an empty state.
+    let mut store = RedbStore::open(&path).unwrap();
+    store.load().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let draft = path.with_extension("restored");
+    std::fs::create_dir(&draft).unwrap();
+    store.commit(&first, &journal).unwrap_err();
+    assert!(store.mend().is_some() && !path.exists());
+    std::fs::remove_dir(&draft).unwrap();
+    assert_eq!(store.mend(), None);
+    drop(store);
+    reopened(&third);
+}
+
+#[test]
+fn nothing_is_committed_beside_another_file_that_somebody_put_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, first) = full(dir.path());
+    let (backup, journal) = (dir.path().join("backup"), Journal::default());
+    std::fs::copy(&path, &backup).unwrap();
+    let mut store = RedbStore::open(&path).unwrap();
+    store.load().unwrap();
+    let second = volumes(5);
+    store.commit(&second, &journal).unwrap();
+    std::fs::rename(&backup, &path).unwrap();
+    // It would be lost with the next start, which takes what is there.
+    let refused = store.commit(&volumes(6), &journal).unwrap_err();
+    assert!(matches!(refused, StoreError::Replaced(_)), "{refused}");
+    assert!(store.mend().unwrap().contains("another file"));
+    assert_eq!(last_good(&path).unwrap(), second);
+    std::fs::remove_file(&path).unwrap();
+    store.commit(&volumes(7), &journal).unwrap();
+    drop(store);
+    let state = RedbStore::open(&path).unwrap().load().unwrap();
+    assert_eq!(state, volumes(7));
+    assert_ne!(state, first);
+}

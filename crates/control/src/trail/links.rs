@@ -57,6 +57,8 @@ impl Links {
 pub(super) struct LinkBook {
     counts: Arc<Links>,
     path: PathBuf,
+    /// Why they are not kept.
+    trouble: Option<String>,
 }
 
 impl LinkBook {
@@ -69,7 +71,7 @@ impl LinkBook {
             }),
             Err(_) => Links::default(),
         };
-        LinkBook { counts: Arc::new(counts), path }
+        LinkBook { counts: Arc::new(counts), path, trouble: None }
     }
 
     pub(super) fn counts(&self) -> Arc<Links> {
@@ -102,16 +104,31 @@ impl LinkBook {
     }
 
     /// The file is replaced as a whole: nobody finds half of it.
-    fn keep(&self) {
+    fn keep(&mut self) {
         let text = serde_json::to_vec(&*self.counts).expect("plain values are JSON");
-        if let Err(error) = replace(&self.path, &text) {
+        let Err(error) = replace(&self.path, &text) else {
+            self.trouble = None;
+            return;
+        };
+        let trouble = format!("{}: {error}", self.path.display());
+        if self.trouble.as_ref() != Some(&trouble) {
             tracing::warn!(path = %self.path.display(), %error, "counts of links are not kept over a restart");
         }
+        self.trouble = Some(trouble);
+    }
+
+    /// Tries again. Why they still cannot be kept, if so.
+    pub(super) fn mend(&mut self) -> Option<String> {
+        if self.trouble.is_some() {
+            self.keep();
+        }
+        self.trouble.clone()
     }
 }
 
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
-    std::fs::write(&draft, text)?;
-    std::fs::rename(&draft, path)
+    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
+    // What could not be written takes no room from who can write less.
+    written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
 }

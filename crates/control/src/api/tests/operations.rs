@@ -169,6 +169,10 @@ impl Store for Filling {
         }
         self.0.commit(next, journal)
     }
+
+    fn mend(&mut self) -> Option<String> {
+        self.1.load(Ordering::Relaxed).then(|| "copy: No room".to_owned())
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,9 +194,17 @@ async fn what_a_full_store_does_not_let_be_taken_back_is_told_and_taken_back_whe
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(bench.server.desired()[Object::Volume].contains_key("v"));
+    let failures = async || bench.get("/v1/status").await["failures"].to_string();
+    let earlier = "copy: No room";
+    while !failures().await.contains(earlier) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     full.store(false, Ordering::Relaxed);
     assert_eq!(bench.ended(id).await["step"], "undone");
     assert!(bench.server.desired()[Object::Volume].is_empty());
+    while failures().await.contains(earlier) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
