@@ -1,14 +1,16 @@
 //! What a change takes from clients that are connected.
 //!
 //! [`losses`] is pure: two states and the adapters with a client go in, what those clients lose comes out. A client loses
-//! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed.
+//! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed. It also does
+//! when it could not go on after the death of its data plane, since what it uses would not be offered any more: what is in force with the next
+//! connection is in force for those that connect again.
 //! Everything else (limits, channels, a medium in a drive, more LUNs, another data plane) it keeps its disks through.
 
 use super::resolve::Wanted;
 use crate::error::{ApiError, Code};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, Initiator};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Initiator};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// What is known of a client stays with the data plane when it leaves.
@@ -36,14 +38,17 @@ pub struct Loss {
     pub what: String,
 }
 
+/// The adapters with a client, and how many queues each client has.
+pub type Connected = BTreeMap<String, u16>;
+
 /// What the clients of these adapters lose when what data planes shall be becomes another, by data plane.
 pub fn losses(
     now: &BTreeMap<String, Wanted>,
     next: &BTreeMap<String, Wanted>,
-    connected: &BTreeSet<String>,
+    connected: &Connected,
 ) -> Vec<Loss> {
-    let lost = |adapter: &String| {
-        let what = lost(of(now, adapter)?, of(next, adapter))?;
+    let lost = |(adapter, queues): (&String, &u16)| {
+        let what = lost(of(now, adapter)?, of(next, adapter), *queues)?;
         Some(Loss { adapter: adapter.clone(), what })
     };
     connected.iter().filter_map(lost).collect()
@@ -54,7 +59,7 @@ fn of<'a>(all: &'a BTreeMap<String, Wanted>, adapter: &str) -> Option<&'a Adapte
     all.values().find_map(|wanted| wanted.adapters.get(adapter))
 }
 
-fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>) -> Option<String> {
+fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>, queues: u16) -> Option<String> {
     let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
     let Some(after) = after else {
         return Some(match volume(before) {
@@ -79,7 +84,38 @@ fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>) -> Option<String> {
         .filter(|(place, unit)| left.get(place) != Some(*unit))
         .map(|((target, lun), unit)| format!("LUN {lun} of target {target} ({unit})"))
         .collect();
-    (!gone.is_empty()).then(|| gone.join(", "))
+    if !gone.is_empty() {
+        return Some(gone.join(", "));
+    }
+    let why = not_offered(before, after, queues)?;
+    let what =
+        volume(before).map_or("the adapter".to_owned(), |of| format!("its disk (volume `{of}`)"));
+    Some(format!("{what} when it connects again, as after a restart of the data plane: {why}"))
+}
+
+/// What a client with so many queues may use, and does not find when it connects again.
+fn not_offered(before: &AdapterSpec, after: &AdapterSpec, queues: u16) -> Option<String> {
+    let AdapterSpec { queues: offered, queue_size, withhold, device, .. } = after;
+    if *offered < before.queues.min(queues) {
+        return Some(format!("it has {queues} queues, and `queues` would be {offered}"));
+    }
+    if *queue_size < before.queue_size {
+        return Some(format!(
+            "its queues may be longer than {queue_size}, as `queue_size` would be"
+        ));
+    }
+    if let Some(feature) = withhold.iter().find(|feature| !before.withhold.contains(feature)) {
+        return Some(format!("`{feature}` would not be offered"));
+    }
+    let (DeviceSpec::Block(then), DeviceSpec::Block(now)) = (device, &before.device) else {
+        return None;
+    };
+    let gone = [
+        (then.read_only && !now.read_only, "it would be read-only"),
+        (now.discard && !then.discard, "`discard` would not be offered"),
+        (now.write_cache && !then.write_cache, "`write_cache` would not be offered"),
+    ];
+    gone.into_iter().find(|(gone, _)| *gone).map(|(_, what)| what.to_owned())
 }
 
 fn initiator(spec: &AdapterSpec) -> Option<Initiator> {

@@ -24,8 +24,8 @@ fn lost(adapter: &str, from: &str, to: &str) -> Option<String> {
         names.map(|name| (name.clone(), resolve::wanted(desired, &name, &paths))).collect()
     };
     let (now, next) = (wanted(&now), wanted(&next));
-    let connected = BTreeSet::from([adapter.to_owned()]);
-    assert!(losses(&now, &next, &BTreeSet::new()).is_empty(), "nobody is connected");
+    let connected = Connected::from([(adapter.to_owned(), 2)]);
+    assert!(losses(&now, &next, &Connected::new()).is_empty(), "nobody is connected");
     losses(&now, &next, &connected).pop().map(|loss| loss.what)
 }
 
@@ -60,4 +60,27 @@ fn more_luns_limits_and_channels_take_nothing() {
     assert_eq!(lost("a", DISK, &DISK.replace("4096", "8192")), None);
     let split = format!("{DISK}dataplane=\"side\"\n[dataplane.side]\n");
     assert_eq!(lost("a", DISK, &split), None, "it connects again there");
+}
+
+#[test]
+fn what_a_client_does_not_find_when_it_connects_again_it_loses() {
+    let with = |more: &str| format!("{DISK}{more}\n");
+    for (before, after, why) in [
+        ("queues=8", "queues=1", "it has 2 queues, and `queues` would be 1"),
+        ("", "queue_size=64", "its queues may be longer than 64, as `queue_size` would be"),
+        ("", "withhold=\"inflight\"", "`inflight` would not be offered"),
+        ("", "read_only=true", "it would be read-only"),
+        ("", "discard=false", "`discard` would not be offered"),
+        ("", "write_cache=false", "`write_cache` would not be offered"),
+    ] {
+        let what =
+            "its disk (volume `v`) when it connects again, as after a restart of the data plane";
+        let (before, after) = (with(before), with(after));
+        assert_eq!(lost("a", &before, &after), Some(format!("{what}: {why}")));
+        assert_eq!(lost("a", &after, &after), None);
+        // More than it has does no harm.
+        assert_eq!(lost("a", &after, &before), None);
+    }
+    let fewer = lost("f", SAN, &SAN.replace("port=\"p\"", "port=\"p\"\nqueues=1")).unwrap();
+    assert!(fewer.starts_with("the adapter when it connects again"), "{fewer}");
 }
