@@ -9,7 +9,7 @@ use fabric::attribute::words::AdapterKind;
 use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -39,8 +39,7 @@ pub(super) struct StatsFiles {
 impl Server {
     /// Begins to keep the files.
     pub(super) fn keep_stats_files(&self) {
-        // Those of a server that was killed.
-        remove_all(&self.paths);
+        forget_old(&self.paths);
         let (server, ended) = (Weak::clone(&self.myself), Arc::clone(&self.ended));
         tokio::spawn(async move {
             let mut took = Duration::ZERO;
@@ -152,11 +151,43 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// What stands behind the name of the folder while it is being removed.
+const ASIDE: [&str; 2] = ["old", "older"];
+
+/// Those of a server that was killed are not true any more. They are out of the way at once; to remove those of thousands of adapters takes
+/// a disk long, and who waits for the start of the server does not wait for that.
+fn forget_old(paths: &Paths) {
+    let folder = paths.stats_folder();
+    let aside = aside(paths);
+    let moved = aside.iter().any(|aside| std::fs::rename(&folder, aside).is_ok());
+    if !moved && folder.exists() {
+        return remove_all(paths);
+    }
+    let remove = move || {
+        for aside in &aside {
+            if let Err(error) = remove(aside) {
+                tracing::warn!(%error, folder = %aside.display(), "old statistics files stay");
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("old-statistics".to_owned());
+    if let Err(error) = thread.spawn(remove) {
+        tracing::warn!(%error, "old statistics files stay");
+    }
+}
+
+/// Where they go. There are some already where a server was killed while it removed those of another one.
+fn aside(paths: &Paths) -> [PathBuf; 2] {
+    ASIDE.map(|extension| paths.stats_folder().with_extension(extension))
+}
+
 fn remove_all(paths: &Paths) {
     let folder = paths.stats_folder();
     if let Err(error) = remove(&folder) {
         tracing::warn!(%error, folder = %folder.display(), "old statistics files stay");
     }
+    // They may be being removed.
+    aside(paths).iter().for_each(|aside| drop(remove(aside)));
     // Only when it is empty.
     let _ = folder.parent().map(std::fs::remove_dir);
 }

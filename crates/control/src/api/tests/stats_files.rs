@@ -65,6 +65,18 @@ async fn statistics_files_follow_the_client_and_go_with_the_adapter() {
     let bench = bench.restart().await;
     shows(&bench, &["Queues offered = 16"]).await;
     assert!(!folder.join("vfchost9").exists());
+    let old = folder.with_extension("old");
+    eventually(|| !old.exists()).await;
+    // Nor those that such a server was about to remove.
+    for folder in [&folder, &old] {
+        std::fs::create_dir_all(folder.join("vfchost9")).unwrap();
+        std::fs::write(folder.join("vfchost9/stats"), "old").unwrap();
+    }
+    let bench = bench.restart().await;
+    assert!(!folder.join("vfchost9").exists());
+    let older = folder.with_extension("older");
+    eventually(|| !old.exists() && !older.exists()).await;
+    shows(&bench, &["Queues offered = 16"]).await;
     assert_eq!(bench.call("DELETE", "/v1/adapters/vfchost0", Value::Null).await.0, 200);
     eventually(|| !folder.join("vfchost0").exists()).await;
     bench.text("POST", "/v1/apply", SAN.to_owned()).await;
