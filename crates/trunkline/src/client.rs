@@ -2,6 +2,7 @@
 
 use crate::cli::Global;
 use crate::exit::Failure;
+use crate::output::tell;
 use crate::progress::OperationBar;
 use control::api::{ItemList, OperationView};
 use control::error::ApiError;
@@ -13,10 +14,14 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a bar is drawn while an answer is awaited.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long an answer is awaited before it is asked whether the server answers anything.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long that may take; a machine may be busy.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// A way to a server.
 pub(crate) struct Client {
@@ -105,9 +110,7 @@ impl Client {
     ) -> Result<(Bytes, Option<String>), Failure> {
         let reads = method == Method::GET;
         let exchange = self.exchange(method, path, body, if_match);
-        let response = self
-            .runtime
-            .block_on(async { if reads { exchange.await } else { self.with_bar(exchange).await } });
+        let response = self.runtime.block_on(self.awaited(reads, exchange))?;
         let response = response.map_err(|error| {
             let path = self.socket.display().to_string();
             match error.kind() {
@@ -127,21 +130,49 @@ impl Client {
         }
     }
 
-    /// Draws a bar while an answer is awaited, on a terminal.
-    async fn with_bar<T>(&self, answer: impl Future<Output = T>) -> T {
+    /// Waits for an answer. A server that answers nobody is told of: nothing is read from it, and what is to be changed it may do later. Changes
+    /// have a bar, on a terminal.
+    async fn awaited<T>(&self, reads: bool, answer: impl Future<Output = T>) -> Result<T, Failure> {
         let (mut answer, mut bar) = (std::pin::pin!(answer), None);
+        let mut ask_at = Some(Instant::now() + PATIENCE);
         loop {
             tokio::select! {
-                answer = &mut answer => return answer,
+                answer = &mut answer => return Ok(answer),
                 () = tokio::time::sleep(LOOK) => {}
             }
+            if ask_at.is_some_and(|at| at <= Instant::now()) {
+                let silent = tokio::select! {
+                    answer = &mut answer => return Ok(answer),
+                    silent = self.silence() => silent,
+                };
+                match silent {
+                    Some(failure) if reads => return Err(failure),
+                    Some(failure) => {
+                        ask_at = None;
+                        tell(&format!("warning: {failure}; the change waits for it"));
+                    }
+                    None => ask_at = Some(Instant::now() + PATIENCE),
+                }
+            }
+            if reads {
+                continue;
+            }
             bar = bar.or_else(OperationBar::new);
-            if let Some(bar) = &bar
-                && let Some(operation) = self.mine().await
-            {
-                bar.show(&operation);
+            let Some(bar) = &bar else { continue };
+            tokio::select! {
+                answer = &mut answer => return Ok(answer),
+                operation = self.mine() => operation.iter().for_each(|it| bar.show(it)),
             }
         }
+    }
+
+    /// That the server answers nothing, if so.
+    async fn silence(&self) -> Option<Failure> {
+        let asked = self.exchange(Method::GET, "/v1/operations", None, None);
+        let Err(_) = tokio::time::timeout(SILENCE, asked).await else { return None };
+        let stream = tokio::net::UnixStream::connect(&self.socket).await.ok();
+        let pid = stream.and_then(|stream| stream.peer_cred().ok()?.pid());
+        Some(Failure::Silent { path: self.socket.display().to_string(), pid })
     }
 
     /// The operation that goes on for this process.

@@ -33,6 +33,14 @@ pub(crate) enum Failure {
         /// What happened.
         problem: String,
     },
+    /// A server is there, and answers nobody.
+    #[error("the server of {path}{} does not answer", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Silent {
+        /// The socket.
+        path: String,
+        /// Its process, where that is known.
+        pid: Option<i32>,
+    },
     /// Somebody listens there, and this user may not connect.
     #[error("this user may not connect to {path}: permission denied")]
     Denied {
@@ -71,7 +79,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Other(_) => 1,
-            Failure::Unreachable { .. } | Failure::Denied { .. } => 4,
+            Failure::Unreachable { .. } | Failure::Silent { .. } | Failure::Denied { .. } => 4,
             Failure::Reported(code) => *code,
             Failure::Waiting(_) => 7,
             Failure::Found => 8,
@@ -93,6 +101,13 @@ impl Failure {
                 "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
                     .to_owned(),
             ),
+            Failure::Silent { pid, .. } => {
+                let pid = pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
+                Some(format!(
+                    "it is stopped, or hangs: `kill -CONT {pid}` has one go on that was stopped; \
+                     after `kill -9 {pid}` start another: data planes go on meanwhile"
+                ))
+            }
             Failure::Denied { .. } => Some(
                 "use the server's user, or one of its group; the socket has mode 0660".to_owned(),
             ),

@@ -1,6 +1,7 @@
 //! Who has the folders, and what a start does while somebody else has.
 
 use super::Server;
+use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -68,5 +69,32 @@ fn a_start_from_the_last_good_copy_that_is_cut_short_can_be_begun_again() {
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(text.contains("serve --restore"), "no state without objects: {text}");
     server.serve(&["--restore"]);
+    assert_eq!(server.ok("volume list -o name"), "v\n");
+}
+
+#[test]
+fn a_server_that_is_stopped_is_named_and_what_was_to_be_changed_is() {
+    let server = Server::start(&[]);
+    let pid = server.child.as_ref().unwrap().id();
+    let process = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    let mut change = server.command();
+    let change = change.args(["volume", "create", "v", "--kind", "null", "--size", "4096"]);
+    let change = change.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // Data planes are not ended behind its back, either.
+    for line in ["status", "stop --with-dataplanes"] {
+        let status = server.run(line);
+        let said = String::from_utf8(status.stderr).unwrap();
+        assert_eq!(status.status.code(), Some(4), "{line}: {said}");
+        let who = format!("(process {pid}) does not answer");
+        assert!(said.contains(&who) && said.contains(&format!("kill -CONT {pid}")), "{said}");
+    }
+    kill_process(process, Signal::CONT).unwrap();
+    let change = change.wait_with_output().unwrap();
+    let said = String::from_utf8(change.stderr).unwrap();
+    assert!(
+        change.status.success() && said.contains("does not answer; the change waits"),
+        "{said}"
+    );
     assert_eq!(server.ok("volume list -o name"), "v\n");
 }
