@@ -43,6 +43,11 @@ pub trait Store: Send {
     /// Makes `next` the state, and `journal` the operations, durably and both or none. Records that did not change are not written.
     fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError>;
 
+    /// Whether it may hold something else than what was committed last: a commit that failed may still have come there. The next one settles it.
+    fn is_unsure(&self) -> bool {
+        false
+    }
+
     /// Tries again to keep beside the state what could not be kept. Why it still cannot, if so.
     fn mend(&mut self) -> Option<String> {
         None
@@ -417,6 +422,10 @@ impl Store for RedbStore {
         }
         (self.holds, self.journal) = (Some(next.clone()), journal.clone());
         Ok(())
+    }
+
+    fn is_unsure(&self) -> bool {
+        self.failed || self.holds.is_none()
     }
 
     fn mend(&mut self) -> Option<String> {

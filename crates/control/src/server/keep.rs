@@ -29,7 +29,13 @@ impl Server {
         let mut ledger = self.change.lock().await;
         let unrecorded = self.unrecorded.load(Ordering::Relaxed);
         let files = unrecorded.then(|| self.record_files(&mut ledger).err()).flatten();
-        let store = tokio::task::block_in_place(|| ledger.store.mend());
+        // What was refused since it could not be stored is not to be there at the next start.
+        let unsure = ledger.store.is_unsure();
+        let settled = unsure.then(|| self.commit(&mut ledger, &self.desired()).err()).flatten();
+        let store = match settled {
+            Some(refusal) => Some(refusal.message),
+            None => tokio::task::block_in_place(|| ledger.store.mend()),
+        };
         drop(ledger);
         let events = tokio::task::block_in_place(|| self.trail.mend());
         let not_kept = |what: &str, why: String| {

@@ -244,6 +244,31 @@ fn a_medium_that_fails_for_a_while_costs_that_while_only() {
 }
 
 #[test]
+fn what_was_refused_is_not_there_once_it_is_settled() {
+    let [before, refused] = [1, 2].map(volumes);
+    let mut landed = 0;
+    for operations in 0..24 {
+        let disk = Disk::default();
+        let mut store = RedbStore::on(disk.clone()).unwrap();
+        store.commit(&before, &Journal::default()).unwrap();
+        assert!(!store.is_unsure());
+        disk.state().left = Some(operations);
+        if store.commit(&refused, &Journal::default()).is_ok() {
+            continue;
+        }
+        assert!(store.is_unsure());
+        disk.state().left = None;
+        let there = disk.after_power_failure(u64::MAX);
+        landed += usize::from(RedbStore::on(there).unwrap().load().unwrap() == refused);
+        store.commit(&before, &Journal::default()).unwrap();
+        assert!(!store.is_unsure());
+        drop(store);
+        assert_eq!(RedbStore::on(disk).unwrap().load().unwrap(), before, "{operations}");
+    }
+    assert!(landed > 0, "none of the commits that failed came to the disk");
+}
+
+#[test]
 fn the_file_is_its_owners_only_and_one_that_is_there_keeps_its_mode() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
