@@ -49,6 +49,7 @@ mod shares;
 pub mod sim;
 mod storage;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use protocol::message::CONFINED;
@@ -119,7 +120,8 @@ pub fn run(options: &Options) -> Result<(), ServeError> {
         (Err(files), Err(calls)) => format!("none: {files}; {calls}"),
     };
     if confinement != CONFINED {
-        eprintln!("not fully confined: {confinement}");
+        // The log may be full, or on a file system that is: that is no reason to serve nobody.
+        let _ = writeln!(std::io::stderr(), "not fully confined: {confinement}");
     }
     let _ = plane.confinement.set(confinement);
     serve(plane, entrance)

@@ -243,6 +243,9 @@ fn cannot_open(
             "put it back or mount its file system; `trunkline volume recreate` makes an empty one"
                 .to_owned()
         }
+        ErrorKind::NotFound if file_spec.create && spec.bytes.is_some() => {
+            "make its folder, or correct the path".to_owned()
+        }
         ErrorKind::NotFound => "correct the path, or set create and size".to_owned(),
         ErrorKind::PermissionDenied => {
             let mode = if spec.read_only { "read" } else { "read and write" };

@@ -76,6 +76,12 @@ fn what_cannot_be_opened_says_why_and_what_mends_it() {
     let absent = refused(&spec(place.path(), |_| {}));
     assert!(absent.contains("volume disk: opening"), "{absent}");
     assert!(absent.contains("set create and size"), "{absent}");
+    let nowhere = VolumeSpec {
+        bytes: Some(1 << 20),
+        ..spec(place.0.path().join("none/disk"), |file| file.create = true)
+    };
+    let nowhere = refused(&nowhere);
+    assert!(nowhere.contains("make its folder"), "{nowhere}");
     let folder = refused(&spec(place.0.path(), |_| {}));
     assert!(folder.contains("name a file in it"), "{folder}");
     let device = refused(&spec("/dev/null", |_| {}));
