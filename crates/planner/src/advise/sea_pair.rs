@@ -50,13 +50,19 @@ fn may_be_pair<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>) -> bool 
 pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, usize)> {
     let keys: Vec<BTreeSet<(String, u16)>> =
         bridges.iter().map(|bridge| covered(view, bridge).into_keys().collect()).collect();
+    let control = |at: usize| bridges[at].failover()?.control_vlan.map(|read| read.value);
+    // Where the VLANs of one were not captured, the VLAN on which they hear each other tells.
+    let meets = |one: usize, two: usize| match keys[one].is_empty() || keys[two].is_empty() {
+        true => control(one).is_some() && control(one) == control(two),
+        false => !keys[one].is_disjoint(&keys[two]),
+    };
     let folders: Vec<BTreeSet<&str>> =
         bridges.iter().map(|bridge| view.folders(bridge.host)).collect();
     let mates = |at: usize| -> Vec<usize> {
         let fits = |other: &usize| {
             let (one, two) = (&bridges[at], &bridges[*other]);
             partners(view, two.host, one.host)
-                && !keys[at].is_disjoint(&keys[*other])
+                && meets(at, *other)
                 && (view.same_machine(one.host, two.host) || may_be_pair(view, one, two))
         };
         let all: Vec<usize> = (0..bridges.len()).filter(fits).collect();

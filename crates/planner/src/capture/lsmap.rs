@@ -3,7 +3,7 @@
 mod read;
 mod vnic;
 
-pub(super) use read::{net, npiv, scsi};
+pub(super) use read::{field_count, net, npiv, scsi};
 pub(super) use vnic::vnic;
 
 use serde::Serialize;

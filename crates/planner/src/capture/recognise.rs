@@ -6,7 +6,7 @@
 
 use super::prompt::{self, Part, Prompt};
 use super::text::{self, Line, Lines};
-use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, part};
+use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,8 +247,7 @@ fn formatted(text: &str) -> Option<Kind> {
     if text.as_bytes().get(end + 1) != Some(&b'U') {
         return None;
     }
-    let fields = text.split(delimiter).count();
-    match fields {
+    match lsmap::field_count(text, delimiter) {
         12 if text::is_device(name, "vfchost") => Some(Kind::LsmapNpiv),
         3.. if text::is_device(name, "vhost") => Some(Kind::LsmapScsi),
         6 if text::is_device(name, "ent") => Some(Kind::LsmapNet),

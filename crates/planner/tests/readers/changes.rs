@@ -38,3 +38,15 @@ fn what_was_changed_for_later_is_pending() {
     let vios = "v1:/home/padmin> chdev -dev fcs0 -attr num_cmd_elems=2048 -perm\nsome device changes will take effect on the next boot\nv1:/home/padmin> lsdev -dev fcs0 -attr num_cmd_elems\nvalue\n\n2048\n";
     assert_eq!(pending(vios), [("2048".to_owned(), true)]);
 }
+
+/// `grep` takes the heading away, and the rows are those of the device all the same.
+#[test]
+fn attributes_of_a_device_behind_grep() {
+    let text = "vio1:/home/padmin $ lsdev -dev ent9 -attr | grep -E 'ha_mode|real'\nha_mode         auto     High Availability Mode                        True\nreal_adapter    ent7     Physical adapter associated with the SEA      True\n";
+    let captures = super::read_bytes(text.as_bytes());
+    let report = captures.lsdev_attrs().next().unwrap();
+    assert_eq!(report.head.device.as_ref().unwrap().value, "ent9");
+    let told: Vec<_> = report.attributes.iter().map(|of| (&*of.name, &*of.value)).collect();
+    assert_eq!(told, [("ha_mode", "auto"), ("real_adapter", "ent7")]);
+    assert!(captures.unread.is_empty());
+}

@@ -315,3 +315,21 @@ fn what_a_virtual_adapter_says_of_its_memory_is_read() {
     assert_eq!(own.buffer_mode.map(|read| read.value).as_deref(), Some("Min"));
     assert_eq!(own.vrm_minimum_kb.map(|read| read.value), Some(15716));
 }
+
+/// What `grep` leaves of a shared adapter: its failover is told by its own words, and a trunk's priority is none of it.
+#[test]
+fn failover_as_grep_leaves_it() {
+    let text = "vio1:/ # entstat -d ent9 | grep -E 'State|Priority|Mode|Control Ch'\nLAN State: Operational\n  Priority: 3  Active: True\n    Control Channel PVID: 4093\n    State: BACKUP\n    Bridge Mode: None\n    High Availability Mode: Auto\n    Priority: 2\nLAN State: Operational\n  Priority: 3  Active: True\n";
+    for text in [text.to_owned(), text.replace("\nLAN", "\nETHERNET STATISTICS (ent9) :\nLAN")] {
+        let captures = super::read_bytes(text.as_bytes());
+        let report = captures.entstats().next().unwrap();
+        let of = report.sea.as_ref().unwrap().failover.as_ref().unwrap();
+        assert_eq!(report.head.device.as_ref().unwrap().value, "ent9");
+        assert_eq!(of.state.as_ref().unwrap().value, "BACKUP");
+        assert_eq!((of.priority.unwrap().value, of.control_vlan.unwrap().value), (2, 4093));
+        assert!(report.head.incomplete.is_some());
+    }
+    // Without a filter these lines are of no report that is known.
+    let whole = text.replace(" | grep -E 'State|Priority|Mode|Control Ch'", "");
+    assert_eq!(super::read_bytes(whole.as_bytes()).entstats().count(), 0);
+}

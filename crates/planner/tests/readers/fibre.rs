@@ -332,3 +332,29 @@ fn where_the_time_of_commands_goes() {
     let report = only(captures.fc_latencies());
     assert_eq!((report.rows.len(), report.head.unread.len()), (2, 1));
 }
+
+/// The order of what stands under headings is always the same: `egrep` may take the headings away.
+#[test]
+fn queues_and_traffic_without_their_headings() {
+    let queue = |high: u32| {
+        format!(
+            "    High water mark  of active commands:   {high}\n    High water mark of pending commands:   {}\n",
+            high / 2
+        )
+    };
+    let requests = |count: u32| format!("  Input Requests:   {count}\n  Output Requests:  7\n");
+    let typed = "db1:/ # fcstat -D fcs1 | egrep 'High water|Requests'\n";
+    let read = |text: String| super::read_bytes(format!("{typed}{text}").as_bytes());
+    let captures = read(format!("{}{}{}{}", queue(500), queue(902), requests(0), requests(4711)));
+    let report = captures.fcstats().next().unwrap();
+    assert_eq!(report.adapter_queue.active_high.unwrap().value, 500);
+    assert_eq!(report.protocol_queue.pending_high.unwrap().value, 451);
+    assert_eq!(report.ip_traffic.input_requests.unwrap().value, 0);
+    assert_eq!(report.traffic.input_requests.unwrap().value, 4711);
+    assert!(report.head.unread.is_empty());
+    // Of one alone nobody can say which it is.
+    let captures = read(format!("{}{}", queue(500), requests(4711)));
+    let report = captures.fcstats().next().unwrap();
+    assert!(report.adapter_queue.active_high.is_none() && report.traffic.input_requests.is_none());
+    assert!(report.head.incomplete.as_ref().unwrap().contains("cannot be told"));
+}

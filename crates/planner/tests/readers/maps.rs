@@ -207,3 +207,17 @@ fn virtual_ethernet() {
     assert_eq!(value(&bridged.backing_physloc), "U78D3.001.WZS0ABC-P1-C7-T1");
     assert_eq!((alone.name.as_str(), alone.sea.as_ref()), ("ent9", None));
 }
+
+/// Flags have commas of their own between their names, also where a comma is the delimiter.
+#[test]
+fn npiv_with_commas_between_the_fields_and_in_the_flags() {
+    let rows = "vfchost3,U9080.M9S.78C0FFE-V1-C43,12,db2,AIX,LOGGED_IN,fcs1,U78D2.001.RCH0042-P1-C4-T2,5,a<LOGGED_IN,STRIP_MERGE>,fcs1,U9080.M9S.78C0FFE-V12-C43\n";
+    for typed in ["vio1:/home/padmin $ lsmap -all -npiv -fmt ,\n", ""] {
+        let captures = super::read_bytes(format!("{typed}{rows}").as_bytes());
+        let report = captures.lsmap_npivs().next().unwrap();
+        let [map] = &report.adapters[..] else { panic!("{typed}") };
+        assert_eq!(map.flag_names, ["LOGGED_IN", "STRIP_MERGE"]);
+        assert_eq!(map.client_adapter.as_ref().unwrap().value, "fcs1");
+        assert!(report.head.unread.is_empty());
+    }
+}

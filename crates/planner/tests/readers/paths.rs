@@ -67,3 +67,29 @@ fn lsmpio_and_pcmpath() {
     assert_eq!(path.serial.as_deref(), Some("60050768018205E1200000000000010A"));
     assert_eq!(path.status, "FAILED NORMAL");
 }
+
+/// The columns in the order that was asked for; a connection has a comma of its own, whatever stands between the columns.
+#[test]
+fn lspath_with_signs_between_the_columns() {
+    let told = |typed: &str, rows: &str| -> Vec<String> {
+        let captures = super::read_bytes(format!("sofiadb2:/ # {typed}\n{rows}\n").as_bytes());
+        let report = only(captures.disk_paths_all());
+        let told = report.paths.iter().map(|path| {
+            let (parent, connection) = (path.parent.as_deref(), path.connection.as_deref());
+            format!("{} {} {parent:?} {:?} {connection:?}", path.disk, path.status, path.id)
+        });
+        told.collect()
+    };
+    let whole = "hdisk3 Missing Some(\"fscsi1\") Some(2) Some(\"5005076810210b01,3000000000000\")";
+    let columns = ["name", "parent", "path_id", "connection", "status"];
+    let values = ["hdisk3", "fscsi1", "2", "5005076810210b01,3000000000000", "Missing"];
+    let typed = format!("lspath -F \"{}\"", columns.join(":"));
+    assert_eq!(told(&typed, &values.join(":")), [whole]);
+    let behind = "Failed:hdisk1:fscsi0:0:5005076810110a01,0000000000000";
+    assert_eq!(
+        told("lspath -F status:name:parent:path_id:connection", behind),
+        ["hdisk1 Failed Some(\"fscsi0\") Some(0) Some(\"5005076810110a01,0000000000000\")"]
+    );
+    let short = "hdisk1 Failed Some(\"fscsi0\") None None";
+    assert_eq!(told("lspath -fmt :", "Failed:hdisk1:fscsi0"), [short]);
+}

@@ -35,6 +35,14 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
         }
         return Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }));
     }
+    // `grep` behind the command takes the heading away.
+    if page.filter.is_some() && recognise::is_attribute(first.text) {
+        let attributes = rows(page);
+        if attributes.is_empty() {
+            return None;
+        }
+        return Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }));
+    }
     // `-attr NAME` prints the word `value` and the value.
     let name = page.asked.clone()?;
     if first.trimmed() != "value" {

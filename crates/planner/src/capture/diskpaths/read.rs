@@ -83,7 +83,9 @@ pub(in crate::capture) fn is_row(text: &str) -> bool {
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
-    let asked: Vec<&str> = page.format.iter().filter_map(|name| columns_one(name)).collect();
+    // A column that is not needed keeps its place.
+    let asked: Vec<&str> =
+        page.format.iter().map(|name| columns_one(name).unwrap_or_default()).collect();
     let mut places = Places::of(if asked.is_empty() { &USUAL } else { &asked });
     let mut paths: Vec<DiskPath> = Vec::new();
     let mut disk: Option<(String, Option<String>)> = None;
@@ -171,8 +173,9 @@ fn pcm_path(text: &str, disk: Option<&(String, Option<String>)>, at: At) -> Opti
     })
 }
 
-/// The words of a row by its columns; `path_status` may be empty, and what is behind the last column belongs to none.
-fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath> {
+/// The words of a row, and how many there are. With `-F` and signs between the columns, or `-fmt`, the sign is the one
+/// that makes as many words as there are columns: a connection has a comma of its own.
+fn cells<'t>(page: &Page<'_>, text: &'t str, places: &Places) -> ([&'t str; WORDS], usize) {
     let mut words = [""; WORDS];
     let mut count = 0;
     let put = |word| {
@@ -181,10 +184,21 @@ fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath>
             count += 1;
         }
     };
-    match page.format.is_empty() || text.contains(' ') {
-        true => text.split_ascii_whitespace().for_each(put),
-        false => text.split([':', ',', ';']).for_each(put),
+    let signs = || page.delimiter.into_iter().chain([':', ';', ',']);
+    let aligned = page.format.is_empty() && page.delimiter.is_none();
+    if aligned || text.contains(' ') {
+        text.split_ascii_whitespace().for_each(put);
+    } else if let Some(sign) = signs().find(|sign| text.split(*sign).count() == places.columns) {
+        text.split(sign).for_each(put);
+    } else {
+        text.split([':', ',', ';']).for_each(put);
     }
+    (words, count)
+}
+
+/// The words of a row by its columns; `path_status` may be empty, and what is behind the last column belongs to none.
+fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath> {
+    let (words, count) = cells(page, text, places);
     // Columns behind one that is empty have moved.
     let empty = places.detail.filter(|_| count + 1 == places.columns);
     if count < places.columns && empty.is_none() {

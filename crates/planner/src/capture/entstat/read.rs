@@ -158,6 +158,12 @@ impl Reading {
         if self.heading(text, line.at) {
             return true;
         }
+        if self.section != Section::Sea
+            && page.filter.is_some()
+            && sea_read::failover_alone(&mut self.sea, self.adapters.is_empty(), page, line)
+        {
+            return true;
+        }
         if self.section == Section::Sea {
             if let Some(sea) = &mut self.sea {
                 return sea_read::take(sea, &mut self.state, page, line);
@@ -271,6 +277,9 @@ impl Reading {
 
     /// Every adapter prints its driver's flags; what is missing before was cut off.
     fn judge(&self, page: &mut Page<'_>) {
+        if self.adapters.is_empty() {
+            page.incomplete("only lines of its failover are there");
+        }
         if let Some(adapter) = self.adapters.iter().find(|adapter| adapter.driver_flags.is_empty())
         {
             page.incomplete(&format!("{} has no Driver Flags", adapter.name.value));

@@ -211,6 +211,54 @@ fn thread_counter<'s>(thread: &'s mut SeaThread, key: &str) -> Option<&'s mut Op
     })
 }
 
+/// What a filter has left of the failover without the headings before it: the keys are its own, but for the priority, which
+/// a trunk adapter has, too, and which follows the state or the mode.
+pub(super) fn failover_alone(
+    sea: &mut Option<Sea>,
+    headless: bool,
+    page: &mut Page<'_>,
+    line: Line<'_>,
+) -> bool {
+    let text = line.trimmed();
+    let (key, value) = text.split_key().unwrap_or((text, ""));
+    let (key, value) = (key.bare_end(), value.bare());
+    let seen = sea.as_ref().and_then(|sea| sea.failover.as_ref());
+    let own = match key {
+        "State" => !value.is_empty() && is_state(value),
+        "Priority" => {
+            let after =
+                |of: &Failover| (of.state.is_some() || of.mode.is_some()) && of.priority.is_none();
+            seen.is_some_and(after) && value.parse::<u32>().is_ok()
+        }
+        "Control Channel PVID"
+        | "Control Packets in"
+        | "Control Packets out"
+        | "Limbo Packets"
+        | "Bridge Mode"
+        | "VID shared"
+        | "Number of Times Server became Backup"
+        | "Number of Times Server became Primary"
+        | "High Availability Mode" => true,
+        _ => key == "High Availability Statistics",
+    };
+    // A virtual adapter's, of which nobody can say which it is: only where the adapters have lost their headings, too.
+    let nobodys = key == "LAN State" || (key == "Priority" && value.contains("Active:"));
+    if !own {
+        return nobodys && headless;
+    }
+    let sea = sea.get_or_insert_with(|| empty(line.at, None));
+    let of = sea.failover.get_or_insert_default();
+    if failover(of, key, value, line.at) == Some(false) {
+        page.doubt(line, DOUBT);
+    }
+    true
+}
+
+/// `PRIMARY_SH`
+fn is_state(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
 /// `None` when the key is not known, otherwise whether its value was understood.
 fn failover(failover: &mut Failover, key: &str, value: &str, at: At) -> Option<bool> {
     let count =

@@ -49,6 +49,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut report = empty(page);
     let mut section = Section::Adapter;
     let mut loose = Resources::default();
+    let mut groups = Groups::default();
     let mut any = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
@@ -71,7 +72,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         let taken = match may_be_cut(line) {
             Some(doubt) => doubt,
             None if section == Section::Adapter
-                && without_heading(&mut report, &mut loose, whole, line) =>
+                && (without_heading(&mut report, &mut loose, whole, line)
+                    || (page.filter.is_some() && groups.take(whole, line))) =>
             {
                 Taken::Yes
             }
@@ -94,6 +96,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         }
     }
     any.then(|| {
+        groups.settle(page, &mut report);
         judge(page, &report);
         report.head = page.close();
         Report::Fcstat(Box::new(report))
@@ -130,6 +133,62 @@ fn without_heading(report: &mut Fcstat, loose: &mut Resources, text: &str, line:
         report.resources = *loose;
     }
     taken
+}
+
+/// Queues and traffic whose headings a filter has taken away. A key that comes again begins the next of them, and their order
+/// is always the same: the adapter's queue and the protocol's; IP over FC, SCSI, and NVMe where there is any.
+#[derive(Default)]
+struct Groups {
+    queues: Vec<QueueUse>,
+    traffic: Vec<Traffic>,
+}
+
+impl Groups {
+    fn take(&mut self, text: &str, line: Line<'_>) -> bool {
+        let Some((key, value)) = text.split_key() else { return false };
+        let key = key.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(value) = number(value.bare()) else { return false };
+        next_of(&mut self.queues, |group| queue(group, &key), value, line.at)
+            || next_of(&mut self.traffic, |group| traffic(group, &key), value, line.at)
+    }
+
+    /// Gives the report what can be told apart; of one group alone nobody can say which it is.
+    fn settle(self, page: &mut Page<'_>, report: &mut Fcstat) {
+        match self.queues[..] {
+            [] => {}
+            [adapter, protocol] => {
+                (report.adapter_queue, report.protocol_queue) = (adapter, protocol);
+            }
+            _ => page.incomplete("which queue the commands are of cannot be told"),
+        }
+        match self.traffic[..] {
+            [] => {}
+            [ip, scsi] => (report.ip_traffic, report.traffic) = (ip, scsi),
+            [ip, scsi, nvme] => {
+                (report.ip_traffic, report.traffic, report.nvme_traffic) = (ip, scsi, nvme);
+            }
+            _ => page.incomplete("which protocol the requests are of cannot be told"),
+        }
+    }
+}
+
+/// Puts a value into the last group, or into a new one where that has it already; `false` where the key is none of its.
+fn next_of<T: Default>(
+    groups: &mut Vec<T>,
+    place: impl Fn(&mut T) -> Option<Place<'_>>,
+    value: u64,
+    at: At,
+) -> bool {
+    const MOST: usize = 8;
+    if place(&mut T::default()).is_none() || groups.len() > MOST {
+        return false;
+    }
+    let full = |group: &mut T| place(group).is_none_or(|place| place.is_some());
+    if groups.last_mut().is_none_or(full) {
+        groups.push(T::default());
+    }
+    let place = groups.last_mut().and_then(place);
+    place.is_some_and(|place| put(place, value, at))
 }
 
 /// What the command says instead of a report.

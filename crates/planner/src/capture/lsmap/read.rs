@@ -153,6 +153,22 @@ fn delimiter(page: &Page<'_>, text: &str) -> Option<char> {
     page.delimiter.or_else(|| text.find([':', ',', ';']).and_then(|end| text[end..].chars().next()))
 }
 
+/// The fields of such a line. `lsmap` leaves the commas between the names of flags, `a<LOGGED_IN,STRIP_MERGE>`, as they
+/// are.
+fn fields(text: &str, delimiter: char) -> Vec<&str> {
+    let mut inside = false;
+    let end = |c: char| {
+        inside = (inside || c == '<') && c != '>';
+        c == delimiter && !inside
+    };
+    text.split(end).map(str::trim).collect()
+}
+
+/// How many fields the line has.
+pub(in crate::capture) fn field_count(text: &str, delimiter: char) -> usize {
+    fields(text, delimiter).len()
+}
+
 /// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`, six fields for each device.
 fn scsi_formatted(page: &mut Page<'_>, adapters: &mut Vec<ScsiMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
@@ -338,7 +354,7 @@ fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
 /// `name:physloc:clntid:clntname:clntos:status:fc:fcphysloc:ports:flags:vfcclient:vfcclientdrc`
 fn npiv_formatted(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
-    let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
+    let fields = fields(line.trimmed(), delimiter);
     let [name, physloc, id, client, os, status, port, port_physloc, count, flag, adapter, drc] =
         fields[..]
     else {
