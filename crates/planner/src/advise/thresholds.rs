@@ -108,7 +108,7 @@ pub(crate) const CAPPED_PERCENT: f64 = 95.0;
 /// The same of an uncapped one, which may borrow.
 pub(crate) const UNCAPPED_PERCENT: f64 = 100.0;
 /// Busy share of dedicated processors.
-pub(super) const DEDICATED_PERCENT: f64 = 90.0;
+pub(crate) const DEDICATED_PERCENT: f64 = 90.0;
 /// Resets of an Ethernet adapter between two captures: one is an event, several are a storm …
 pub(super) const RESETS_GROWTH: f64 = 3.0;
 /// … and since the counters' reset.

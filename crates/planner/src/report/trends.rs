@@ -179,7 +179,7 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
             things.extend(thing((system, &name), &group, last_change, facts, &mut left_out));
         }
         let clock = series::Clock { start, zone: zone.as_ref(), change: last_change };
-        things.extend(series::of((system, spoken), &reports, clock));
+        things.extend(series::of((system, spoken), &reports, clock, facts));
     }
     things.sort_by(|one, two| one.name.cmp(&two.name));
     let files = captures.files.iter().map(|file| file.name.clone()).collect();

@@ -353,6 +353,29 @@ fn the_first_page_has_the_worst_first_and_the_tasks_before_many_systems() {
     assert!(many.contains("id=\"front\"") && many.contains("#front:not(:last-child)"));
 }
 
+/// Disks and dedicated processors have a course, too, though nothing else is in the file; disks in several sections are added up.
+#[test]
+fn a_file_of_nmon_with_disks_and_processors_alone_has_a_course() {
+    let mut nmon = "AAA,progname,topas_nmon\nAAA,host,app3\nCPU_ALL,CPU Total app3,User%,Sys%,Wait%,Idle%,Busy,PhysicalCPUs\nDISKREAD,Disk Read KB/s app3,hdisk0,hdiskpower0\nDISKREAD1,Disk Read KB/s app3,hdisk300\nDISKXFER,Disk transfers per second app3,hdisk0\nDISKSERV,Disk Service Time msec/xfer app3,hdisk0\n".to_owned();
+    for (tag, clock, busy) in [("T0001", "10:00:00", 20), ("T0002", "10:05:00", 95)] {
+        nmon += &format!(
+            "ZZZZ,{tag},{clock},07-JAN-2027\nCPU_ALL,{tag},{busy}.0,2.0,1.5,1.5,,4\nDISKREAD,{tag},100.5,100.5\nDISKREAD1,{tag},{busy}.0\nDISKXFER,{tag},12.0\nDISKSERV,{tag},{busy}.5\n"
+        );
+    }
+    let trends = trends(&captures(&[("app3.nmon", &nmon)]), &Facts::builtin());
+    let told = |name: &str| {
+        let thing = trends.things.iter().find(|thing| thing.name == "nmon on app3").unwrap();
+        let trend = thing.counters.iter().find(|trend| trend.name == name).unwrap();
+        let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
+        (values, trend.limit.as_ref().map(|limit| limit.value))
+    };
+    assert_eq!(told("processors busy"), (vec![22.0, 97.0], Some(90.0)));
+    assert_eq!(told("processors wait for disks"), (vec![1.5, 1.5], None));
+    assert_eq!(told("all disks read"), (vec![120.5, 195.5], None));
+    assert_eq!(told("all disks requests"), (vec![12.0, 12.0], None));
+    assert_eq!(told("hdisk0 service"), (vec![20.5, 95.5], Some(15.0)));
+}
+
 /// A file of nmon has a course of its own, and so has an error log.
 #[test]
 fn one_file_of_nmon_and_one_error_log_have_a_course() {

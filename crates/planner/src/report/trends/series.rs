@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Limit, Point, Thing, Trend, compare, limit, step};
-use crate::advise::thresholds::{CAPPED_PERCENT, PAGES_PER_SECOND, UNCAPPED_PERCENT};
-use crate::capture::{Errpt, Nmon, NmonSection, Report, Taken};
+use crate::advise::thresholds::{
+    CAPPED_PERCENT, DEDICATED_PERCENT, PAGES_PER_SECOND, UNCAPPED_PERCENT,
+};
+use crate::capture::{Errpt, Nmon, NmonRow, NmonSection, Report, Taken};
+use crate::facts::Facts;
+use crate::facts::id::DISK_SERVICE_MS_MAX;
 
 const DAY: u64 = 86_400;
 const HOUR: u64 = 3600;
@@ -26,12 +30,13 @@ pub(super) fn of(
     (system, spoken): (usize, &str),
     reports: &[&Report],
     clock: Clock<'_>,
+    facts: &Facts,
 ) -> Vec<Thing> {
     let files: Vec<&Nmon> = reports.iter().filter_map(|report| report.nmon()).collect();
     let logs: Vec<&Errpt> = reports.iter().filter_map(|report| report.errpt()).collect();
     let named = |name: &str| format!("{name} on {spoken}");
     let course = [
-        course(system, named("nmon"), of_nmon(&files), clock),
+        course(system, named("nmon"), of_nmon(&files, facts), clock),
         course(system, named("errpt"), of_log(&logs), clock),
     ];
     course.into_iter().flatten().collect()
@@ -96,8 +101,8 @@ fn course(system: usize, name: String, course: Course, clock: Clock<'_>) -> Opti
     })
 }
 
-/// Processors, memory, paging, Fibre Channel and shared Ethernet, interval by interval.
-fn of_nmon(files: &[&Nmon]) -> Course {
+/// Processors, memory, paging, disks, Fibre Channel and shared Ethernet, interval by interval.
+fn of_nmon(files: &[&Nmon], facts: &Facts) -> Course {
     let mut course = Course {
         values: Values::new(),
         zone: None,
@@ -111,20 +116,74 @@ fn of_nmon(files: &[&Nmon]) -> Course {
             course.zone.clone_from(&time.taken.zone);
         }
         course.times.extend(file.times.iter().map(|time| time.taken.seconds));
+        let ends = |row: &NmonRow| Some(times.get(row.tag.as_str())?.seconds);
+        disks(file, ends, facts, &mut course.values);
+        let shared = file.sections.iter().any(|section| section.name == "LPAR");
         for section in &file.sections {
-            let shown = columns(section);
+            // Of a shared partition the LPAR section tells more than its share of the time.
+            let shown = match section.name.as_str() {
+                "CPU_ALL" if shared => Vec::new(),
+                _ => columns(section),
+            };
             for row in &section.rows {
-                let Some(taken) = times.get(row.tag.as_str()) else { continue };
+                let Some(taken) = ends(row) else { continue };
                 for (name, unit, of_row, limit) in &shown {
                     let Some(value) = of_row.value(&row.values) else { continue };
                     let entry = course.values.entry((name.clone(), unit)).or_default();
-                    entry.0.push((taken.seconds, value));
+                    entry.0.push((taken, value));
                     entry.1 = limit.clone().or(entry.1.take());
                 }
             }
         }
     }
     course
+}
+
+/// So many disks are shown by their service, the slowest.
+const DISKS_MOST: usize = 20;
+
+/// What all disks of a file move, and how quickly each answers. A file with many disks has several sections of a name.
+fn disks(file: &Nmon, ends: impl Fn(&NmonRow) -> Option<u64>, facts: &Facts, values: &mut Values) {
+    let sections = |name| file.sections.iter().filter(move |section| section.is_of(name));
+    for (name, shown, unit) in [
+        ("DISKREAD", "all disks read", "KB/s"),
+        ("DISKWRITE", "all disks written", "KB/s"),
+        ("DISKXFER", "all disks requests", "/s"),
+    ] {
+        // What stands above other disks would count twice.
+        let plain = |name: &str| name.starts_with("hdisk") && !name.starts_with("hdiskpower");
+        let any_plain =
+            sections(name).any(|section| section.columns.iter().any(|name| plain(name)));
+        let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+        for section in sections(name) {
+            for row in &section.rows {
+                let Some(at) = ends(row) else { continue };
+                let disks = section.columns.iter().zip(&row.values);
+                let counted = disks.filter(|(name, _)| plain(name) || !any_plain);
+                *sums.entry(at).or_default() +=
+                    counted.filter_map(|(_, value)| *value).sum::<f64>();
+            }
+        }
+        if !sums.is_empty() {
+            values.entry((shown.to_owned(), unit)).or_default().0.extend(sums);
+        }
+    }
+    let slow = facts.find(DISK_SERVICE_MS_MAX).and_then(|fact| limit(fact.high, "slow from"));
+    let mut served: Vec<(String, Vec<(u64, f64)>)> = Vec::new();
+    for section in sections("DISKSERV") {
+        for (column, name) in section.columns.iter().enumerate() {
+            let value = |row: &NmonRow| Some((ends(row)?, row.values.get(column).copied()??));
+            let course: Vec<(u64, f64)> = section.rows.iter().filter_map(value).collect();
+            served.push((format!("{name} service"), course));
+        }
+    }
+    let sum = |course: &[(u64, f64)]| course.iter().map(|(_, value)| value).sum::<f64>();
+    served.sort_by(|one, two| sum(&two.1).total_cmp(&sum(&one.1)));
+    for (name, course) in served.into_iter().take(DISKS_MOST) {
+        let entry = values.entry((name, "ms")).or_default();
+        entry.0.extend(course);
+        entry.1.clone_from(&slow);
+    }
 }
 
 /// How a value comes out of a row.
@@ -174,6 +233,15 @@ fn columns(section: &NmonSection) -> Vec<Column> {
                 shown.push(("entitlement used".into(), "%", OfRow::Percent(used, entitled), most));
             }
             shown
+        }
+        "CPU_ALL" => {
+            let busy = at("User%").zip(at("Sys%")).map(|(one, two)| {
+                let most = limit(DEDICATED_PERCENT, "short of processors from");
+                ("processors busy".into(), "%", OfRow::Sum(one, two), most)
+            });
+            let waits = at("Wait%")
+                .map(|at| ("processors wait for disks".into(), "%", OfRow::Column(at), None));
+            busy.into_iter().chain(waits).collect()
         }
         "PAGE" => {
             let both = at("pgsin").zip(at("pgsout"));
