@@ -170,6 +170,8 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.is_physical(), receive_loss;
     "net-transmit-queue" "a physical adapter's queue overflows with what is to be sent" 1.0
         |wire| wire.is_physical() && wire.last().queue_overflow.is_some(), transmit::judge;
+    "net-transmit-errors" "a physical adapter does not get its packets sent" 1.1
+        |wire| wire.is_physical(), transmit::errors;
     "net-one-member" "an aggregation sends nearly all over one member" 1.2
         |wire| wire.last().aggregation.is_some(), members::judge;
     "net-virtual-buffers" "a virtual adapter has no receive buffers left" 1.1

@@ -113,6 +113,8 @@ pub(crate) const DEDICATED_PERCENT: f64 = 90.0;
 pub(super) const RESETS_GROWTH: f64 = 3.0;
 /// … and since the counters' reset.
 pub(super) const RESETS_ONCE: f64 = 100.0;
+/// Packets of an Ethernet adapter whose sending timed out between two captures.
+pub(super) const TIMEOUTS_GROWTH: f64 = 10.0;
 /// Ethernet frames with a wrong checksum that grew between two captures …
 pub(super) const FRAME_CRC_GROWTH: f64 = 10.0;
 /// … and their share of the frames that arrived meanwhile.

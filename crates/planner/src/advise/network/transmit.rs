@@ -1,10 +1,13 @@
-//! `net-transmit-queue`: packets that found the queue of a physical adapter full on their way out.
+//! `net-transmit-queue`: packets that found the queue of a physical adapter full on their way out; `net-transmit-errors`:
+//! packets that the adapter did not get sent.
 
 use super::Wire;
-use crate::advise::finding::Severity;
+use crate::advise::finding::{Draft, Severity};
 use crate::advise::measure::waits;
 use crate::advise::out::Out;
+use crate::advise::thresholds::{RESETS_GROWTH, TIMEOUTS_GROWTH};
 use crate::advise::view::{View, as_f64, shown};
+use crate::trace::number;
 
 /// The attributes that hold the size of the software queue, by driver.
 const SIZES: [&str; 3] = ["tx_que_sz", "tx_que_size", "queue_size"];
@@ -37,5 +40,47 @@ pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             .effect(format!("See whether the port is at its line rate, and whose bursts they are (seastat). Where it is, the remedy is another port in an aggregation, or a faster one; where it is not, a longer queue: {show} names its attribute (tx_que_sz with most drivers) and lsattr -Rl what it may be, so no command is given."))
             .harm("A longer queue takes memory and lets packets wait longer; the adapter has to be configured again, which interrupts it.")
             .weigh(waits.confidence, 1.0),
+    );
+}
+
+pub(super) fn errors(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    // Where the card resets itself meanwhile, that says more.
+    let resets = wire.counter(|adapter| adapter.reset_count);
+    if resets.and_then(|resets| resets.growth()).is_some_and(|by| by >= RESETS_GROWTH) {
+        return;
+    }
+    let packets = wire.counter(|adapter| adapter.transmitted.packets);
+    let underruns = wire.counter(|adapter| adapter.transmitted.dma);
+    let underruns = underruns
+        .zip(packets)
+        .and_then(|(count, packets)| waits("DMA Underrun", count, &[packets]));
+    let timeouts = wire.counter(|adapter| adapter.transmitted.timeouts);
+    let timeouts = timeouts.and_then(|count| {
+        Some((count, count.growth().filter(|growth| *growth >= TIMEOUTS_GROWTH)?))
+    });
+    if underruns.is_none() && timeouts.is_none() {
+        return;
+    }
+    let title = format!("{} does not get its packets sent", wire.name);
+    let mut draft = wire.draft(view, "net-transmit-errors", Severity::Warning, title);
+    if let Some(waits) = &underruns {
+        draft = waits.tell(draft).because(
+            "DMA Underrun: a packet came too slowly from memory over the bus to be sent in one go.",
+        );
+    }
+    if let Some((count, growth)) = timeouts {
+        let figure = count.growth_figure("growth of Timeout Errors", "packets");
+        draft = figure.into_iter().fold(draft.see(count.places()), Draft::figure).because(format!(
+            "Timeout Errors grew by {} between the captures: the card did not say in time that it had sent something.",
+            number(growth)
+        ));
+    }
+    let confidence = underruns.map_or(0.85, |waits| waits.confidence);
+    out.push(
+        draft
+            .because("It is the card, its firmware or its slot, or the switch that holds it up (flow control), not a queue of this system.")
+            .effect("Look into the error log for this adapter (errpt -a), at its microcode, and at the XOFF packets that it received (entstat -d). Move the traffic to another port or to the other VIOS before it is serviced.")
+            .harm("Moving the traffic interrupts it for as long as the failover takes.")
+            .weigh(confidence, 1.0),
     );
 }
