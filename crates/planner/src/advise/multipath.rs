@@ -5,6 +5,7 @@ mod adapter_log;
 mod disabled;
 mod memory;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
@@ -28,7 +29,11 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::System,
         evidence: PATHS,
         weight: 1.1,
-        applies: |view, system| has_paths(view, system.host),
+        applies: |view, system| {
+            Applicability::where_that(
+                paths(view, system.host).is_some() || log_tells_of_paths(view, system.host),
+            )
+        },
         judge: failed,
     },
     Rule {
@@ -180,7 +185,10 @@ fn common(all: &[DiskPath]) -> Option<String> {
 }
 
 fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let Some(list) = paths(view, system.host) else { return };
+    let Some(list) = paths(view, system.host) else {
+        let capture = format!("lspath on {}", view.spoken(system.host));
+        return out.lack("whether the paths that failed by the error log are up again", capture);
+    };
     let down: Vec<&DiskPath> = list.paths.iter().filter(|path| is_down(path)).collect();
     if down.is_empty() {
         return;
@@ -436,6 +444,30 @@ fn disk_entries<'a>(view: &View<'a>, host: usize, disk: &str) -> Vec<&'a LoggedE
             ))
         })
         .collect()
+}
+
+/// Whether the error log tells of paths that failed within the day before it was printed, and not that they came back.
+fn log_tells_of_paths(view: &View<'_>, host: usize) -> bool {
+    let now = log_taken(view, host);
+    let mut last: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
+    for entry in view.of(host).filter_map(Report::errpt).flat_map(|report| &report.entries) {
+        let text = entry.description.to_ascii_uppercase();
+        let failed = text.contains("PATH HAS FAILED");
+        if !failed && !text.contains("PATH HAS RECOVERED") {
+            continue;
+        }
+        let Some(at) = entry.logged.as_ref().map(|taken| taken.seconds) else { continue };
+        let told = last.entry(&entry.resource).or_insert((at, failed));
+        // Where both are of one time, the path is up.
+        *told = match at.cmp(&told.0) {
+            Ordering::Greater => (at, failed),
+            Ordering::Equal => (at, failed && told.1),
+            Ordering::Less => *told,
+        };
+    }
+    last.values().any(|(at, failed)| {
+        *failed && now.is_none_or(|now| now.saturating_sub(*at) <= DISK_ERRORS_WITHIN_SECONDS)
+    })
 }
 
 /// When the error log of a system was printed last, by its own clock.

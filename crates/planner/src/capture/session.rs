@@ -21,6 +21,7 @@ use crate::report::clean::{clean, is_host_name, is_word};
 const NOTES: usize = 16;
 const OUTSIDE: &str = "no report that is known here";
 const ANY_HOST: &str = "a variable names the host that printed this, and no line before it does; let the loop print the name before each: for h in …; do echo == $h; ssh $h …; done";
+const OF_NO_DEVICE: &str = "nothing says which device it is of, so it is not judged; keep the command before it, or let the loop print each name: for d in …; do echo $d; lsattr -El $d; done";
 const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
 
@@ -583,6 +584,16 @@ impl<'t> Session<'_, 't> {
         up_to.saturating_sub(before).max(1)
     }
 
+    /// A list of attributes without its device is judged by nobody, which the answer has to say.
+    fn say_of_no_device(report: &mut Report) {
+        let list =
+            matches!(report, Report::Lsattr(_) | Report::LsdevAttr(_) | Report::LsattrRange(_));
+        let head = report.head_mut();
+        if list && head.device.is_none() && head.incomplete.is_none() {
+            head.incomplete = Some(OF_NO_DEVICE.to_owned());
+        }
+    }
+
     /// Keeps a report, or refuses it when most of it is in another language.
     fn add(&mut self, report: Report, to: Lines<'_>) {
         let mut report = self.without_false_names(report);
@@ -605,6 +616,7 @@ impl<'t> Session<'_, 't> {
             }
         }
         self.changes.mark(&mut report);
+        Self::say_of_no_device(&mut report);
         let head = report.head();
         let of_one = self.partition == head.partition;
         let lines = self.lines_of(head);

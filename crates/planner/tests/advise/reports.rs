@@ -353,6 +353,48 @@ fn the_first_page_has_the_worst_first_and_the_tasks_before_many_systems() {
     assert!(many.contains("id=\"front\"") && many.contains("#front:not(:last-child)"));
 }
 
+/// Lists of attributes that a loop prints without the names of their devices were read and are judged by nobody.
+#[test]
+fn attributes_of_an_unknown_device_leave_something_open() {
+    let list = |interval: u32, policy: &str| {
+        format!(
+            "hcheck_interval {interval} Health Check Interval True+\nreserve_policy {policy} Reserve Policy True+\nqueue_depth 20 Queue DEPTH True+\n"
+        )
+    };
+    let text = format!(
+        "app9:/ # for d in hdisk4 hdisk5; do lsattr -El $d; done\n{}{}app9:/ # lspath\nEnabled hdisk4 fscsi0\nEnabled hdisk4 fscsi1\n",
+        list(0, "single_path"),
+        list(60, "no_reserve")
+    );
+    let captures = captures(&[("app9.txt", &text)]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
+    let shown = text::text(&report, &text::Options { width: 900, ..text::Options::default() });
+    assert!(!shown.contains("Nothing to change"), "{shown}");
+    assert!(shown.contains("which device it is of"), "{shown}");
+}
+
+/// A log of paths that failed says nothing of how they are now, and a system with it is not healthy for that.
+#[test]
+fn paths_that_failed_by_the_log_alone_are_not_judged() {
+    let log = |last: &str| {
+        let mut log = "app9:/ # date\nThu Jan  7 10:00:00 CET 2027\napp9:/ # errpt\nIDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n".to_owned();
+        log += last;
+        log + "DE3B8540   0107091227 P H hdisk4         PATH HAS FAILED\n"
+    };
+    let lacking = |text: &str| {
+        let captures = captures(&[("app9.txt", text)]);
+        let advice = advise(&captures, &Facts::builtin());
+        let mut rules = advice.not_checked.iter().filter(|of| of.rule == "disk-paths-failed");
+        rules.any(|of| of.capture.contains("lspath on app9"))
+    };
+    assert!(lacking(&log("")));
+    assert!(!lacking(&log("F31FFAC3   0107093027 I H hdisk4         PATH HAS RECOVERED\n")));
+    // A failure of long ago is none of today.
+    assert!(!lacking(&log("").replace("0107091227", "0102091227")));
+}
+
 /// Disks and dedicated processors have a course, too, though nothing else is in the file; disks in several sections are added up.
 #[test]
 fn a_file_of_nmon_with_disks_and_processors_alone_has_a_course() {
