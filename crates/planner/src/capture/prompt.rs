@@ -43,9 +43,9 @@ impl<'t> Part<'t> {
         self.args.contains(&flag)
     }
 
-    /// Whether it is run for several devices: an argument is a variable.
+    /// Whether it is run for several devices: an argument is a variable, or has one in it, `fcs$i`.
     pub(super) fn is_in_loop(&self) -> bool {
-        self.args.iter().any(|arg| arg.starts_with('$'))
+        self.args.iter().any(|arg| arg.contains('$'))
     }
 
     /// The arguments that are neither flags nor belong to one of `with_value`.

@@ -358,3 +358,19 @@ fn queues_and_traffic_without_their_headings() {
     assert!(report.adapter_queue.active_high.is_none() && report.traffic.input_requests.is_none());
     assert!(report.head.incomplete.as_ref().unwrap().contains("cannot be told"));
 }
+
+/// A loop over the numbers of adapters prints a report of each, also where nothing but single lines is left of it.
+#[test]
+fn a_loop_over_numbers() {
+    for typed in ["fcstat fcs$i", "fcstat fcs${i}", "fcstat \"fcs$i\""] {
+        let text = format!(
+            "vio1:/ # for i in 0 1; do echo fcs$i; {typed} | egrep 'Speed|Invalid'; done\nfcs0\nPort Speed (running):   8 GBIT\nInvalid Tx Word Count: 12\nfcs1\nPort Speed (running):   16 GBIT\nInvalid Tx Word Count: 3\n"
+        );
+        let captures = super::read_bytes(text.as_bytes());
+        let told = captures.fcstats().map(|report| {
+            let device = report.head.device.as_ref().unwrap().value.as_str();
+            (device, report.invalid_words.unwrap().value)
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [("fcs0", 12), ("fcs1", 3)], "{typed}");
+    }
+}
