@@ -46,7 +46,15 @@ impl Answer for AdviceReport<'_> {
             let files = counted(in_part, "file was", "files were");
             refused.push_str(&format!("; {files} read in part (see what was read)"));
         }
-        let whole = open == 0 && refused.is_empty() && self.cut_short().is_empty();
+        let cut = self.cut_short().len();
+        let whole = open == 0 && refused.is_empty() && cut == 0;
+        let open_ends = match (open, cut) {
+            (0, 0) => String::new(),
+            (0, cut) => {
+                format!("; {}", counted(cut, "report is not whole", "reports are not whole"))
+            }
+            _ => format!("; {lacking} (see the coverage)"),
+        };
         match (self.advice.findings.len(), self.advice.coverage.len()) {
             (0, 0) => format!("Nothing could be judged in {reports} of {files}{refused}."),
             (0, all) if whole => {
@@ -55,7 +63,7 @@ impl Answer for AdviceReport<'_> {
                 )
             }
             (0, all) if open < all => format!(
-                "Nothing was found in what could be judged, in {reports} of {files}{refused}; {lacking} (see the coverage)."
+                "Nothing was found in what could be judged, in {reports} of {files}{refused}{open_ends}."
             ),
             (0, _) => format!(
                 "Nothing could be judged in {reports} of {files}{refused}; {lacking} (see the coverage)."
