@@ -69,11 +69,13 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
         Some(b'|') => &[Dress::Table],
         Some(b'+') if line.starts_with("+-") => &[Dress::Table],
         Some(b'"') => &[Dress::Json],
-        Some(b' ' | b'\t') => match line.bare_start().as_bytes().first() {
-            Some(b'"') => &[Dress::Json, Dress::Indent],
-            Some(b'0'..=b'9') => &[Dress::Number, Dress::Indent],
-            Some(b'>') => &[Dress::Quote],
-            Some(b'|') => &[Dress::Table],
+        Some(b' ' | b'\t') => match line.bare_start().as_bytes() {
+            [b'"', ..] => &[Dress::Json, Dress::Indent],
+            [b'0'..=b'9', ..] => &[Dress::Number, Dress::Indent],
+            [b'>', ..] => &[Dress::Quote],
+            [b'|', ..] => &[Dress::Table],
+            // Of XML the first line and the root are known.
+            [b'<', next, ..] if !matches!(next, b'?' | b'v' | b'V') => &[],
             _ => &[Dress::Indent],
         },
         Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Number, Dress::Host],
