@@ -32,6 +32,7 @@ mod lscfg;
 mod lsmap;
 mod memory;
 mod nmon;
+mod packed;
 mod page;
 mod part;
 mod ports;

@@ -7,8 +7,13 @@ mod read;
 
 pub(super) use read::{is_row, report};
 
-use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
 
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+
+use super::packed::Packed;
 use super::{At, Head, Info, Read};
 
 /// The rows of one command.
@@ -22,19 +27,51 @@ pub struct HmcList {
     pub rows: Vec<HmcRow>,
 }
 
-/// One row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One row. Rows of a list that have the same fields share the names of these.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HmcRow {
     /// The line.
     pub at: At,
-    /// Its fields, in the order printed.
-    pub fields: Vec<Info>,
+    names: Arc<Packed>,
+    /// The values of its fields, in the order printed.
+    values: Packed,
 }
 
 impl HmcRow {
+    /// Its fields, in the order printed.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().zip(self.values.iter())
+    }
+
     /// A field by its name; `None` also for one without a value.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let field = self.fields.iter().find(|field| &*field.name == name)?;
-        Some(field.value.as_str()).filter(|value| !matches!(*value, "" | "null" | "none"))
+        let index = self.names.iter().position(|own| own == name)?;
+        self.values.get(index).filter(|value| !matches!(*value, "" | "null" | "none"))
+    }
+}
+
+impl HmcRow {
+    fn spelled(&self) -> Vec<Info> {
+        let info = |(name, value): (&str, &str)| Info {
+            at: self.at,
+            name: name.into(),
+            value: value.to_owned(),
+        };
+        self.fields().map(info).collect()
+    }
+}
+
+impl fmt::Debug for HmcRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HmcRow").field("at", &self.at).field("fields", &self.spelled()).finish()
+    }
+}
+
+impl Serialize for HmcRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("HmcRow", 2)?;
+        row.serialize_field("at", &self.at)?;
+        row.serialize_field("fields", &self.spelled())?;
+        row.end()
     }
 }

@@ -70,6 +70,16 @@ fn rows_of_an_hmc_with_names_and_without() {
         (report.rows[0].field("desired"), report.rows[1].field("desired")),
         (Some("a,b"), None)
     );
+    let fields: Vec<(&str, &str)> = report.rows[1].fields().collect();
+    assert_eq!(
+        (fields.len(), fields[0], fields[8]),
+        (9, ("lpar_name", "delapp1"), ("desired", "none"))
+    );
+    // Each field with its line, as the reports of others have them.
+    let printed = serde_json::to_value(&report.rows[1]).unwrap();
+    let at = serde_json::json!({"file": 0, "line": 3});
+    let first = serde_json::json!({"at": at, "name": "lpar_name", "value": "delapp1"});
+    assert_eq!((&printed["at"], &printed["fields"][0]), (&at, &first));
 
     let captures = read("lssyscfg-F");
     assert_whole(&captures);

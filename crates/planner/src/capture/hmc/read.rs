@@ -1,9 +1,12 @@
 //! Reads the lists of an HMC.
 
+use std::sync::Arc;
+
 use super::{HmcList, HmcRow};
 use crate::capture::logins;
+use crate::capture::packed::Packed;
 use crate::capture::page::Page;
-use crate::capture::{At, Info, Read, Report, recognise};
+use crate::capture::{At, Read, Report, recognise};
 
 /// Fields with which rows begin, or which they all have.
 const FIRST: [&str; 8] = [
@@ -19,11 +22,19 @@ const FIRST: [&str; 8] = [
 
 /// `name=payroll,lpar_id=5,lpar_env=aixlinux,…`
 pub(in crate::capture) fn is_row(text: &str) -> bool {
-    begins(text) && logins::fields(text).is_some_and(|fields| fields.len() >= 3)
+    if !begins(text) {
+        return false;
+    }
+    let mut fields = 0;
+    logins::fields(text).all(|field| {
+        fields += usize::from(field.is_some());
+        field.is_some()
+    }) && fields >= 3
 }
 
 fn begins(text: &str) -> bool {
-    FIRST.iter().any(|start| text.starts_with(start)) && text.contains(',')
+    FIRST.iter().any(|start| text.starts_with(start))
+        && memchr::memchr(b',', text.as_bytes()).is_some()
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
@@ -31,17 +42,20 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let names = page.format.clone();
     let header = names.join(",");
     let mut rows: Vec<HmcRow> = Vec::new();
+    let mut fields = Vec::with_capacity(24);
     while let Some(line) = page.peek() {
         let text = line.trimmed();
         let own = |row: &HmcRow| match names.is_empty() {
-            true => begins(text) && row.fields.len() >= 3,
+            true => begins(text) && row.names.len() >= 3,
             false => is_row(text),
         };
         let ends = |row: &HmcRow| !own(row) && recognise::is_boundary(line, page.ahead());
         if !names.is_empty() && header == text {
             // `--header`
             page.take();
-        } else if let Some(row) = row(text, &names, line.at, rows.last()).filter(|row| !ends(row)) {
+        } else if cut(text, &names, &mut fields).is_some()
+            && let Some(row) = Some(row(&fields, line.at, rows.last())).filter(|row| !ends(row))
+        {
             page.take();
             rows.push(row);
         } else if !page.goes_on(line) {
@@ -55,32 +69,32 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     Some(Report::HmcList(HmcList { head: page.close(), system, rows }))
 }
 
-/// A row; its names are those of the row before it where they are the same.
-fn row(text: &str, names: &[String], at: At, before: Option<&HmcRow>) -> Option<HmcRow> {
-    let mut known = before.into_iter().flat_map(|row| &row.fields);
-    let mut info = |name: &str, value: &str| {
-        let same = known.next().filter(|field| *field.name == *name);
-        let name = same.map_or_else(|| name.into(), |field| field.name.clone());
-        Info { at, name, value: value.to_owned() }
-    };
-    let fields: Vec<Info> = if names.is_empty() {
-        let fields = logins::fields(text)?;
-        fields.into_iter().map(|(name, value)| info(name, value)).collect()
-    } else {
-        let values = values(text);
-        if values.len() != names.len() {
-            return None;
+/// The fields of a row, with the names that the command has asked for or that stand in it; `None` when it is none.
+fn cut<'t>(text: &'t str, names: &'t [String], fields: &mut Vec<(&'t str, &'t str)>) -> Option<()> {
+    fields.clear();
+    if names.is_empty() {
+        for field in logins::fields(text) {
+            fields.push(field?);
         }
-        names.iter().zip(values).map(|(name, value)| info(name, value)).collect()
-    };
-    Some(HmcRow { at, fields })
+        return Some(());
+    }
+    fields.extend(names.iter().map(String::as_str).zip(values(text)));
+    (fields.len() == names.len() && values(text).count() == names.len()).then_some(())
+}
+
+/// A row; its names are those of the row before it where they are the same.
+fn row(fields: &[(&str, &str)], at: At, before: Option<&HmcRow>) -> HmcRow {
+    let names = || fields.iter().map(|(name, _)| *name);
+    let same = before.filter(|row| row.names.len() == fields.len() && row.names.iter().eq(names()));
+    let names = same.map_or_else(|| Arc::new(Packed::of(names())), |row| Arc::clone(&row.names));
+    HmcRow { at, names, values: Packed::of(fields.iter().map(|(_, value)| *value)) }
 }
 
 /// Values with commas between; one with a comma in it stands in quotes.
-fn values(text: &str) -> Vec<&str> {
-    let mut values = Vec::new();
+fn values(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
-    while let Some(text) = rest {
+    std::iter::from_fn(move || {
+        let text = rest?;
         let quoted = text.strip_prefix('"').and_then(|quoted| quoted.split_once('"'));
         let (value, after) = match quoted {
             Some((value, after)) => (value, after.strip_prefix(',')),
@@ -89,8 +103,7 @@ fn values(text: &str) -> Vec<&str> {
                 None => (text, None),
             },
         };
-        values.push(value);
         rest = after;
-    }
-    values
+        Some(value)
+    })
 }

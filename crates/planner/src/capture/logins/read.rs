@@ -72,7 +72,7 @@ fn is_complete(text: &str) -> bool {
 
 /// One WWPN, whether all of its fields were understood, and what stands in place of a name that was made unreadable.
 fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool, Option<String>)> {
-    let fields = fields(text)?;
+    let fields: Vec<(&str, &str)> = fields(text).collect::<Option<_>>()?;
     let number = fields.iter().find(|(name, _)| *name == "wwpn")?.1;
     let masked = is_masked(number).then(|| number.to_owned());
     let digits = number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -98,26 +98,34 @@ fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool, Option<String>)>
     Some((login, understood, masked))
 }
 
-/// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole.
-pub(in crate::capture) fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
-    let mut fields = Vec::with_capacity(text.len() / 24 + 1);
+/// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole. What is no field is `None`,
+/// and nothing is looked for behind it.
+pub(in crate::capture) fn fields(text: &str) -> impl Iterator<Item = Option<(&str, &str)>> {
     let mut rest = text;
-    while !rest.is_empty() {
-        let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                let (field, after) = quoted.split_once('"')?;
-                (field, after.strip_prefix(',').unwrap_or(after))
-            }
-            None => match memchr::memchr(b',', rest.as_bytes()) {
-                Some(end) => (&rest[..end], &rest[end + 1..]),
-                None => (rest, ""),
-            },
-        };
-        let name = field.bytes().position(|byte| byte == b'=')?;
-        fields.push((&field[..name], &field[name + 1..]));
-        rest = after;
-    }
-    Some(fields)
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let field = first_field(rest);
+        rest = field.map_or("", |(_, after)| after);
+        Some(field.map(|(field, _)| field))
+    })
+}
+
+/// A name with its value, and what follows them.
+fn first_field(text: &str) -> Option<((&str, &str), &str)> {
+    let (field, after) = match text.strip_prefix('"') {
+        Some(quoted) => {
+            let (field, after) = quoted.split_once('"')?;
+            (field, after.strip_prefix(',').unwrap_or(after))
+        }
+        None => match memchr::memchr(b',', text.as_bytes()) {
+            Some(end) => (&text[..end], &text[end + 1..]),
+            None => (text, ""),
+        },
+    };
+    let name = field.bytes().position(|byte| byte == b'=')?;
+    Some(((&field[..name], &field[name + 1..]), after))
 }
 
 fn set(login: &mut WwpnLogin, name: &str, value: &str, line: Line<'_>) -> bool {
