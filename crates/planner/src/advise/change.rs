@@ -193,7 +193,7 @@ impl<'v, 'a> Change<'v, 'a> {
         self.view.role(self.host) == Role::Vios && !self.in_use()
     }
 
-    fn spell<'s>(&'s self, value: impl Fn(&'s Set<'a>) -> &'s String) -> String {
+    fn spell<'s>(&'s self, value: impl Fn(&'s Set<'a>) -> &'s str) -> String {
         let sets: Vec<String> =
             self.sets.iter().map(|set| format!("{}={}", set.name, value(set))).collect();
         let device = &self.device;

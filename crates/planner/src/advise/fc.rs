@@ -228,7 +228,7 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             "{adapter} may send larger transfers than {port} on {} takes",
             view.spoken(vios)
         );
-        let change = Change::new(view, vios, port).set("max_xfer_size", &of_client.value);
+        let change = Change::new(view, vios, port).set("max_xfer_size", of_client.value.as_str());
         out.push(
             Draft::new(RULE, client, view.object(client, adapter), Severity::Critical, title)
                 .see([of_client.at, of_port.at])

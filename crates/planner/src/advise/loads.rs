@@ -205,8 +205,8 @@ impl<'v, 'a> Server<'v, 'a> {
     fn bridge(&mut self, bridge: &Bridge<'a>) {
         let load = format!("SEA {}", bridge.name);
         let capture = format!("entstat -all {} on {} twice, under load", bridge.name, self.on());
-        let named = bridge.sea().and_then(|sea| sea.real_adapter.as_ref()).map(|read| &read.value);
-        let attribute = bridge.attribute(self.view, "real_adapter").map(|read| &read.value);
+        let named = bridge.sea().and_then(|sea| sea.real_adapter.as_ref()).map(|read| &*read.value);
+        let attribute = bridge.attribute(self.view, "real_adapter").map(|read| &*read.value);
         let Some(real) = named.or(attribute) else {
             return self.lack(&load, "its traffic", "nothing: it is left out", capture);
         };

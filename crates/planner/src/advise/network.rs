@@ -209,8 +209,8 @@ fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let real = wire.run.sea.as_ref().and_then(|sea| {
         let name = sea.name.as_ref()?;
         let set = view.attribute(wire.host, &name.value, "real_adapter");
-        let real = sea.real_adapter.as_ref().map(|real| &real.value);
-        let real = real.or_else(|| set.map(|set| &set.value));
+        let real = sea.real_adapter.as_ref().map(|real| &*real.value);
+        let real = real.or_else(|| set.map(|set| &*set.value));
         real.is_some_and(|real| real == wire.name).then_some(name)
     });
     let backup = state.filter(|state| state.value.starts_with("BACKUP"));

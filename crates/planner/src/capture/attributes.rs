@@ -5,6 +5,7 @@ mod read;
 pub(super) use read::{lsattr, lsdev, range, value};
 
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use super::{At, Head};
 
@@ -29,17 +30,17 @@ pub struct LsdevAttr {
     pub attributes: Vec<Attribute>,
 }
 
-/// One attribute.
+/// One attribute. Its texts are short ones, which a list of hundreds of thousands has no memory of their own for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attribute {
     /// The line.
     pub at: At,
     /// Its name.
-    pub name: String,
+    pub name: SmolStr,
     /// Its value, as printed; empty when none is set.
-    pub value: String,
+    pub value: SmolStr,
     /// What the system says about it; empty when not printed.
-    pub description: String,
+    pub description: SmolStr,
     /// Whether a user can set it.
     pub settable: Option<Settable>,
     /// It was changed for later (`chdev -P`, `-perm`) by a command above, or `lsattr -P` shows another value: the device
@@ -50,8 +51,16 @@ pub struct Attribute {
 
 impl Attribute {
     /// A value that was printed without anything beside it.
-    pub(super) fn alone(at: At, name: String, value: String) -> Self {
-        Self { at, name, value, description: String::new(), settable: None, pending: false }
+    pub(super) fn alone(at: At, name: &str, value: &str) -> Self {
+        let description = SmolStr::default();
+        Self {
+            at,
+            name: name.into(),
+            value: value.into(),
+            description,
+            settable: None,
+            pending: false,
+        }
     }
 
     /// The value as a number: decimal, or hexadecimal with `0x`.

@@ -107,7 +107,7 @@ impl Changes {
         };
         for attribute in list {
             attribute.pending |=
-                later.is_some_and(|later| later.attributes.contains(&attribute.name));
+                later.is_some_and(|later| later.attributes.contains(attribute.name.as_str()));
         }
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn made<'c>(
     let answers = |part: &Part<'_>| part.program == "chdev" && device(part) == Some(changed);
     let (index, part) = command.parts.iter().enumerate().find(|(_, part)| answers(part))?;
     let attribute = |(name, value): (&str, &str)| {
-        let mut one = Attribute::alone(command.typed.at, name.to_owned(), value.to_owned());
+        let mut one = Attribute::alone(command.typed.at, name, value);
         one.pending = is_for_later(part);
         one
     };

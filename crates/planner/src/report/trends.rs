@@ -282,9 +282,9 @@ fn changed(
                         seconds: *seconds,
                         object: format!("{device} on {spoken}"),
                         system,
-                        attribute: attribute.name.clone(),
-                        before: (before.value.clone(), before.at),
-                        after: (attribute.value.clone(), attribute.at),
+                        attribute: attribute.name.to_string(),
+                        before: (before.value.to_string(), before.at),
+                        after: (attribute.value.to_string(), attribute.at),
                     });
                 }
             }

@@ -7,7 +7,7 @@ fn pending(text: &str) -> Vec<(String, bool)> {
     captures.read("a.txt", text.as_bytes(), None);
     let aix = captures.lsattrs().flat_map(|report| &report.attributes);
     let vios = captures.lsdev_attrs().flat_map(|report| &report.attributes);
-    aix.chain(vios).map(|read| (read.value.clone(), read.pending)).collect()
+    aix.chain(vios).map(|read| (read.value.to_string(), read.pending)).collect()
 }
 
 const LIST: &str =

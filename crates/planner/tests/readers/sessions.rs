@@ -513,7 +513,7 @@ fn a_loop_may_print_any_heading_around_the_device() {
                 .lsattrs()
                 .map(|report| {
                     let head = &report.head;
-                    let dyntrk = report.attributes[0].value.clone();
+                    let dyntrk = report.attributes[0].value.to_string();
                     (value(&head.partition), value(&head.device), dyntrk)
                 })
                 .collect();

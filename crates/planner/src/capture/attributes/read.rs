@@ -52,8 +52,7 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     let attributes = match page.peek() {
         Some(line) if !recognise::is_boundary(line, page.ahead()) => {
             page.take();
-            let value = line.trimmed().to_owned();
-            vec![Attribute::alone(line.at, name, value)]
+            vec![Attribute::alone(line.at, &name, line.trimmed())]
         }
         _ => {
             page.incomplete("no value follows the heading");
@@ -78,9 +77,7 @@ pub(in crate::capture) fn value(page: &mut Page<'_>) -> Option<Report> {
             page.device_is(words[0], line.at);
             words.remove(0);
         }
-        let one = |name: &String, value: &str| {
-            Attribute::alone(line.at, name.to_owned(), value.to_owned())
-        };
+        let one = |name: &String, value: &str| Attribute::alone(line.at, name, value);
         match words[..] {
             [value] => attributes.push(one(name, value)),
             _ if attributes.is_empty() && words.len() == names.len() => {
@@ -108,6 +105,8 @@ struct Row<'t> {
     text: Cow<'t, str>,
     /// The length of its name.
     name: usize,
+    /// Its last word.
+    settable: Settable,
 }
 
 impl Row<'_> {
@@ -118,7 +117,7 @@ impl Row<'_> {
 
 /// The rows of a list, until it ends or begins anew.
 fn rows(page: &mut Page<'_>) -> Vec<Attribute> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut rows: Vec<Row<'_>> = Vec::with_capacity(16);
     while let Some(line) = page.peek_raw() {
         if line.is_blank() {
             // A blank line ends the list, unless the list goes on behind it.
@@ -171,9 +170,12 @@ fn settable(text: &str) -> Option<Settable> {
 
 /// A row and how many lines it takes; a terminal may have cut it into several.
 fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
-    if settable(first.text).is_some() {
+    if let Some(settable) = settable(first.text) {
         let name = first_word(first.text).len();
-        return Some((Row { at: first.at, text: Cow::Borrowed(first.text), name }, 1));
+        return Some((
+            Row { at: first.at, text: expand(Cow::Borrowed(first.text)), name, settable },
+            1,
+        ));
     }
     ahead.next();
     let mut text = first.text.to_owned();
@@ -195,9 +197,10 @@ fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
         };
         end = next.text.len();
         let glued = format!("{text}{}{}", " ".repeat(lost.min(1)), next.text);
-        if settable(&glued).is_some() {
+        if let Some(settable) = settable(&glued) {
             let name = first_word(&glued).len();
-            return Some((Row { at: first.at, text: Cow::Owned(glued), name }, lines));
+            let text = expand(Cow::Owned(glued));
+            return Some((Row { at: first.at, text, name, settable }, lines));
         }
         text = glued;
         width = next.width;
@@ -205,37 +208,53 @@ fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
     None
 }
 
+/// Where the second and the third word of a row begin.
+struct Columns {
+    value: Option<usize>,
+    description: Option<usize>,
+}
+
 /// Divides the rows into columns.
 fn split(rows: &[Row<'_>]) -> Vec<Attribute> {
-    let expanded: Vec<Cow<'_, str>> = rows.iter().map(|row| expand(&row.text)).collect();
-    let values = most_frequent(expanded.iter().filter_map(|text| second_word(text)));
-    let descriptions = most_frequent(expanded.iter().filter_map(|text| {
-        let start = second_word(text)?;
-        Some(start + second_word(&text[start..])?)
-    }));
-    rows.iter()
-        .zip(&expanded)
-        .filter_map(|(row, text)| {
-            let settable = settable(text)?;
-            let end = text.bytes().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
-            let body = text[..end].bare_end();
-            let name = first_word(body);
-            let (value, description) =
-                value_and_description(body, name.len(), values, descriptions);
-            Some(Attribute {
-                at: row.at,
-                name: name.to_owned(),
-                value: value.to_owned(),
-                description: description.to_owned(),
-                settable: Some(settable),
-                pending: false,
-            })
+    let columns = |row: &Row<'_>| {
+        let value = second_word(&row.text);
+        let third = |start: usize| Some(start + second_word(&row.text[start..])?);
+        Columns { value, description: value.and_then(third) }
+    };
+    let of_each: Vec<Columns> = rows.iter().map(columns).collect();
+    let values = most_frequent(of_each.iter().filter_map(|columns| columns.value));
+    let descriptions = most_frequent(of_each.iter().filter_map(|columns| columns.description));
+    let attribute = |(row, columns): (&Row<'_>, &Columns)| {
+        let end = row.text.bytes().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+        let body = row.text[..end].bare_end();
+        let name = body.get(..row.name).unwrap_or(body);
+        let start = columns.value.filter(|start| *start < body.len());
+        let (value, description) =
+            value_and_description(body, name.len(), start, (values, descriptions));
+        Some(Attribute {
+            at: row.at,
+            name: name.into(),
+            value: value.into(),
+            description: description.into(),
+            settable: Some(row.settable),
+            pending: false,
         })
-        .collect()
+    };
+    let mut attributes = Vec::with_capacity(rows.len());
+    attributes.extend(rows.iter().zip(&of_each).filter_map(attribute));
+    attributes
 }
 
 /// The most frequent of these columns, the leftmost of several.
-fn most_frequent(columns: impl Iterator<Item = usize>) -> usize {
+fn most_frequent(columns: impl Iterator<Item = usize> + Clone) -> usize {
+    // Most lists have one column.
+    let mut all = columns.clone();
+    let first = all.next();
+    if let Some(first) = first
+        && all.all(|column| column == first)
+    {
+        return first;
+    }
     let mut columns: Vec<usize> = columns.collect();
     columns.sort_unstable();
     let runs = columns.chunk_by(|left, right| left == right);
@@ -249,10 +268,10 @@ fn most_frequent(columns: impl Iterator<Item = usize>) -> usize {
 fn value_and_description(
     body: &str,
     name: usize,
-    values: usize,
-    descriptions: usize,
+    start: Option<usize>,
+    (values, descriptions): (usize, usize),
 ) -> (&str, &str) {
-    let Some(start) = second_word(body) else { return ("", "") };
+    let Some(start) = start else { return ("", "") };
     if start > values && start - name >= 3 {
         return ("", &body[start..]);
     }
@@ -260,9 +279,9 @@ fn value_and_description(
         && descriptions > start
         && value.ends_with(' ')
         && !description.starts_with(' ')
-        && value[start..].trim_end().as_bytes().windows(2).all(|two| two != b"  ")
+        && value[start..].bare_end().as_bytes().windows(2).all(|two| two != b"  ")
     {
-        return (value[start..].trim_end(), description);
+        return (value[start..].bare_end(), description);
     }
     match body[start..].split_once(char::is_whitespace) {
         Some((value, description)) => (value, description.trim_start()),
@@ -278,9 +297,9 @@ fn second_word(text: &str) -> Option<usize> {
 }
 
 /// Tabs as spaces up to the next multiple of eight.
-fn expand(text: &str) -> Cow<'_, str> {
+fn expand(text: Cow<'_, str>) -> Cow<'_, str> {
     if memchr::memchr(b'\t', text.as_bytes()).is_none() {
-        return Cow::Borrowed(text);
+        return text;
     }
     let mut out = String::with_capacity(text.len() + 16);
     let mut column = 0;
