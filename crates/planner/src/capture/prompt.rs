@@ -202,7 +202,9 @@ fn is_before_sign(before: &str) -> bool {
     if !before.contains(' ') && before.chars().all(word) {
         return before.starts_with(|c: char| c.is_ascii_alphabetic());
     }
-    let path = before.contains(":/") || before.contains(": /") || before.contains(":~");
+    let bytes = before.as_bytes();
+    let path = memchr::memchr_iter(b':', bytes)
+        .any(|colon| matches!(bytes.get(colon + 1..), Some([b'/' | b'~', ..] | [b' ', b'/', ..])));
     let marked = before.starts_with(['[', '{', '(']);
     (path || marked || before.contains('@')) && host(before).is_some()
 }
@@ -386,7 +388,7 @@ fn part(text: &str) -> Option<Part<'_>> {
             }
             assignment if assignment.contains('=') => {}
             name => {
-                let mut args = Vec::with_capacity(4);
+                let mut args = Vec::with_capacity(12);
                 args.extend(
                     words
                         .map(|word| word.trim_matches(quote))

@@ -107,6 +107,11 @@ pub(super) fn is_disk_heading(text: &str) -> bool {
 
 /// Whether the text begins with these words, in whatever case.
 pub(super) fn words(text: &str, wanted: &[&str]) -> bool {
+    // Most lines begin with another word.
+    let other = |first: &&str| text::after_start(text, first).is_none();
+    if wanted.first().is_some_and(other) && !text.starts_with(|c: char| c.is_ascii_whitespace()) {
+        return false;
+    }
     let mut found = text.split_ascii_whitespace();
     wanted.iter().all(|word| found.next().is_some_and(|found| found.eq_ignore_ascii_case(word)))
 }

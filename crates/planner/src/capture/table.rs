@@ -327,12 +327,17 @@ pub(super) fn may_begin_program(line: &str) -> bool {
     let letters = line.bytes().take_while(u8::is_ascii_lowercase).take(PROGRAMS.len()).count();
     let bytes = line.as_bytes();
     // Behind a path there is another word.
-    let path =
-        || bytes.iter().take_while(|byte| !byte.is_ascii_whitespace()).any(|byte| *byte == b'/');
+    let path = || {
+        let slash = memchr::memchr(b'/', bytes).and_then(|slash| bytes.get(..slash));
+        slash.is_some_and(|before| !before.iter().any(u8::is_ascii_whitespace))
+    };
+    // What goes on in another way is another word.
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',');
     let fits = bytes
         .first()
         .filter(|first| first.is_ascii_lowercase())
-        .is_some_and(|first| LENGTHS[usize::from(first - b'a')] & 1 << letters != 0);
+        .is_some_and(|first| LENGTHS[usize::from(first - b'a')] & 1 << letters != 0)
+        && !bytes.get(letters).is_some_and(goes_on);
     fits || path()
 }
 
@@ -369,7 +374,7 @@ mod tests {
             assert!(lines.iter().all(|line| may_begin_program(line)), "{name}");
         }
         assert!(
-            !["Number of", "lsattribute", "physical", ""]
+            !["Number of", "lsattribute", "physical", "", "lssp_name=a", "date,time"]
                 .iter()
                 .any(|line| may_begin_program(line))
         );
