@@ -113,6 +113,7 @@ fn the_limits_in_the_guide_are_those_of_the_program() {
     let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
     let [free, most] = [limits::UNPACKED_FREE, limits::UNPACKED_MAX].map(mib);
     let times = limits::UNPACKED_TIMES;
+    let each = |bytes: usize| format!("one for each {bytes} bytes");
     for (of, limit) in [
         (
             "what comes out of one file of gzip",
@@ -120,8 +121,10 @@ fn the_limits_in_the_guide_are_those_of_the_program() {
         ),
         ("files of gzip in a file of gzip", format!("{} of them", limits::LAYERS_MAX)),
         ("reports of one file, with passages of other text", limits::ENTRIES_PER_FILE.to_string()),
+        ("the same of a longer file", each(limits::BYTES_PER_ENTRY)),
         ("the same of all files together", limits::ENTRIES.to_string()),
         ("lines of the reports of one file", limits::LINES_PER_FILE.to_string()),
+        ("lines of the reports of a longer file", each(limits::BYTES_PER_LINE)),
         ("lines of the reports of all files together", limits::LINES.to_string()),
     ] {
         let row = format!("| {of} | {limit} |");

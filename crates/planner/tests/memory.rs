@@ -30,7 +30,7 @@ fn a_flood_of_tiny_tables_is_cut_and_said() {
         let mut captures = Captures::new();
         captures.read("flood.txt", bytes.as_bytes(), None);
         let kept = captures.reports.len() + captures.unread.len() + captures.refused.len();
-        assert!(kept <= limits::ENTRIES_PER_FILE, "{what}: {kept}");
+        assert!(kept <= limits::entries_of(bytes.len()), "{what}: {kept}");
         let used = most_used() - before;
         assert!(used <= times_max * bytes.len(), "{what}: {used}");
         let said = captures.files[0].notes.iter().any(|note| note.contains("nothing is read from"));

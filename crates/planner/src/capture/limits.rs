@@ -16,25 +16,64 @@ pub const UNPACKED_FREE: usize = 16 << 20;
 /// So many times a file is unpacked that holds another compressed one, as `x.nmon.gz.gz` does.
 pub const LAYERS_MAX: usize = 3;
 
-/// So many reports and passages that belong to none are kept of one file. Each takes memory of its own, up to a
-/// kilobyte, however few bytes it was made of.
+/// So many reports and passages that belong to none are kept of one file, however small it is. Each takes memory of its
+/// own, up to a kilobyte, however few bytes it was made of.
 pub const ENTRIES_PER_FILE: usize = 250_000;
 
-/// The same of all files together.
+/// Of a longer file one is kept for each so many bytes of its text: few reports are shorter.
+pub const BYTES_PER_ENTRY: usize = 100;
+
+/// The most of all files together.
 pub const ENTRIES: usize = 1_000_000;
 
-/// So many lines of reports are kept of one file: the rows of a list take memory of their own, each some times what it was
-/// made of, and one report may have any number of them.
+/// So many lines of reports are kept of one file, however small it is: the rows of a list take memory of their own, each
+/// some times what it was made of, and one report may have any number of them.
 pub const LINES_PER_FILE: usize = 4_000_000;
 
-/// The same of all files together.
+/// Of a longer file one is kept for each so many bytes of its text: few rows are shorter.
+pub const BYTES_PER_LINE: usize = 20;
+
+/// The most of all files together.
 pub const LINES: usize = 16_000_000;
+
+/// How many reports, and passages that belong to none, are kept of a file with so many bytes of text.
+#[must_use]
+pub fn entries_of(bytes: usize) -> usize {
+    (bytes / BYTES_PER_ENTRY).clamp(ENTRIES_PER_FILE, ENTRIES)
+}
+
+/// How many lines of reports are kept of a file with so many bytes of text.
+#[must_use]
+pub fn lines_of(bytes: usize) -> usize {
+    (bytes / BYTES_PER_LINE).clamp(LINES_PER_FILE, LINES)
+}
 
 #[cfg(test)]
 mod tests {
+    use super::{ENTRIES_PER_FILE, LINES_PER_FILE, entries_of, lines_of};
     use crate::capture::{Captures, session};
     use crate::report::Answer;
     use crate::report::advice::AdviceReport;
+
+    #[test]
+    fn a_long_file_has_more_room() {
+        assert_eq!((entries_of(0), lines_of(0)), (ENTRIES_PER_FILE, LINES_PER_FILE));
+        assert_eq!((entries_of(25_000_000), entries_of(25_000_100)), (250_000, 250_001));
+        assert_eq!((entries_of(usize::MAX), lines_of(usize::MAX)), (super::ENTRIES, super::LINES));
+        assert_eq!((lines_of(80_000_000), lines_of(80_000_020)), (4_000_000, 4_000_001));
+    }
+
+    /// More reports than a small file may have, each longer than [`super::BYTES_PER_ENTRY`].
+    #[test]
+    fn a_long_file_of_short_reports_is_read_whole() {
+        let unit = format!("vios1:/> oslevel -s\n7200-05-03-2148\n{}\n", " ".repeat(70));
+        let many = ENTRIES_PER_FILE + 1000;
+        let mut captures = Captures::new();
+        captures.read("long.txt", unit.repeat(many).as_bytes(), None);
+        assert_eq!(captures.reports.len(), many);
+        assert_eq!(captures.files[0].notes, Vec::<String>::new());
+        assert_eq!(captures.files[0].left_out_from, None);
+    }
 
     /// One list that goes on and on, and the same as many lists.
     #[test]

@@ -6,7 +6,7 @@ mod refused;
 use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
 use super::foreign;
-use super::limits::{ENTRIES, ENTRIES_PER_FILE, LINES, LINES_PER_FILE};
+use super::limits::{ENTRIES, LINES, entries_of, lines_of};
 use super::looping::Loop;
 use super::page::Page;
 use super::prompt::{self, Command, Part};
@@ -76,6 +76,8 @@ struct Session<'c, 't> {
     room: usize,
     /// So many lines of reports may be kept of this file yet.
     room_lines: usize,
+    /// So many entries and lines of reports a file of this length may have.
+    most: (usize, usize),
     /// Nothing is read any more: the room is used up.
     full: bool,
     /// A line of the file has told the time.
@@ -85,11 +87,11 @@ struct Session<'c, 't> {
 
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
-    let room_lines = LINES.saturating_sub(captures.lines()).min(LINES_PER_FILE);
-    read_within(captures, name, bytes, taken, room_lines);
+    let left = LINES.saturating_sub(captures.lines());
+    read_within(captures, name, bytes, taken, left);
 }
 
-/// The same, with so many lines of reports kept of it.
+/// The same, with so many lines of reports kept of it at most.
 pub(super) fn read_within(
     captures: &mut Captures,
     name: &str,
@@ -113,9 +115,11 @@ pub(super) fn read_within(
         notes,
         left_out_from: None,
     });
+    let (entries, most_lines) = (entries_of(text.len()), lines_of(text.len()));
+    let room_lines = room_lines.min(most_lines);
     let bare = dress::undress(text);
     let reports_before = captures.reports.len();
-    let room = captures.entries().saturating_add(ENTRIES_PER_FILE).min(ENTRIES);
+    let room = captures.entries().saturating_add(entries).min(ENTRIES);
     let mut session = Session {
         captures,
         partition: None,
@@ -143,6 +147,7 @@ pub(super) fn read_within(
         reports_before,
         room,
         room_lines,
+        most: (entries, most_lines),
         full: false,
         dated: false,
         taken,
@@ -240,8 +245,8 @@ impl<'t> Session<'_, 't> {
             && let Some(file) = self.captures.files.last_mut()
         {
             let (what, one, all) = match many {
-                true => ("reports and passages of other text", ENTRIES_PER_FILE, ENTRIES),
-                false => ("lines of reports", LINES_PER_FILE, LINES),
+                true => ("reports and passages of other text", self.most.0, ENTRIES),
+                false => ("lines of reports", self.most.1, LINES),
             };
             file.left_out_from = Some(line.at.line);
             file.notes.push(format!(

@@ -18,7 +18,8 @@ Read are `fcstat` (also -D, -e and -client), `lsattr -El` and `-Rl`, `lsdev -dev
 the answer.
 
 Files of gzip are unpacked, up to 100 times their size (16 MiB at least, 256 MiB at most). A file may have 256 MiB, all \
-together 1024 MiB; of one file 250000 reports are read, of all together 1000000. What is left out by that is said.
+together 1024 MiB; of one file 250000 reports are read, of a longer one a report for each 100 bytes, of all together 1000000. \
+What is left out by that is said.
 
 Counters tell more in two captures with some minutes between them. The time of a capture is that of \
 a line that `date` printed in it, else a date in its file's name, else when the file was last \
@@ -118,6 +119,7 @@ mod tests {
                 mib(inputs::BYTES_MAX)
             ),
             format!("of one file {} reports", limits::ENTRIES_PER_FILE),
+            format!("a report for each {} bytes", limits::BYTES_PER_ENTRY),
             format!("of all together {}.", limits::ENTRIES),
         ] {
             assert!(HELP.contains(&said), "{said}");
