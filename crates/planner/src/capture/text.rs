@@ -124,7 +124,7 @@ impl Plain for str {
     }
 
     fn bare_start(&self) -> &str {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let start = self.bytes().position(|byte| !blank(&byte)).unwrap_or(self.len());
         match self.as_bytes().get(start) {
             None | Some(b'!'..=b'~') => &self[start..],
@@ -133,7 +133,7 @@ impl Plain for str {
     }
 
     fn bare_end(&self) -> &str {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let end = self.bytes().rposition(|byte| !blank(&byte)).map_or(0, |last| last + 1);
         match self.as_bytes()[..end].last() {
             None | Some(b'!'..=b'~') => &self[..end],
@@ -142,7 +142,13 @@ impl Plain for str {
     }
 
     fn bare(&self) -> &str {
-        self.bare_end().bare_start()
+        // A whole line has its end.
+        let text = match self.as_bytes() {
+            [.., b'\r', b'\n'] => &self[..self.len() - 2],
+            [.., b'\n'] => &self[..self.len() - 1],
+            _ => self,
+        };
+        text.bare_end().bare_start()
     }
 
     fn without_return(&self) -> &str {
