@@ -388,7 +388,7 @@ fn part(text: &str) -> Option<Part<'_>> {
             }
             assignment if assignment.contains('=') => {}
             name => {
-                let mut args = Vec::with_capacity(12);
+                let mut args = Vec::with_capacity(4);
                 args.extend(
                     words
                         .map(|word| word.trim_matches(quote))

@@ -271,10 +271,14 @@ fn attributes_are_read_again() {
                     "True" => Settable::Yes,
                     _ => Settable::No,
                 };
-                assert_eq!((found.name.as_str(), &found.value), (row.name, &row.value), "{lsattr}");
                 assert_eq!(
-                    (&found.description, found.settable),
-                    (&row.description, Some(settable))
+                    (found.name.as_str(), found.value.as_str()),
+                    (row.name, row.value.as_str()),
+                    "{lsattr}"
+                );
+                assert_eq!(
+                    (found.description.as_str(), found.settable),
+                    (row.description.as_str(), Some(settable))
                 );
             }
         }
