@@ -81,6 +81,8 @@ pub use table::{Reader, readers};
 pub use text::is_binary;
 pub use vfcstats::{Named, VfcStats};
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 /// Where a value stood: every number of an answer can be traced to a line.
@@ -170,7 +172,7 @@ pub struct Head {
     /// When it was taken, if known.
     pub taken: Option<Taken>,
     /// Why it is believed to be incomplete; `None` when nothing speaks for that.
-    pub incomplete: Option<String>,
+    pub incomplete: Option<Cow<'static, str>>,
     /// Lines inside the report that were not understood.
     pub unread: Vec<Unread>,
     /// Values that somebody made unreadable before handing the text on: the field is there, its value is `None`.

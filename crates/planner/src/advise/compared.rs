@@ -1,5 +1,7 @@
 //! What IBM's own advisor says of a VIOS, beside what is said here: it is compared with, and judged by nobody.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::finding::{Finding, Judged, State};
@@ -45,6 +47,8 @@ pub(super) fn compared(
     findings: &[Finding],
     coverage: &[Judged],
 ) -> Vec<Compared> {
+    let findings = by_system(findings, |one| &one.system);
+    let coverage = by_system(coverage, |one| &one.system);
     let mut all = Vec::new();
     for (host, report) in view.reports() {
         let Report::Part(report) = report else { continue };
@@ -70,30 +74,40 @@ pub(super) fn compared(
                 value,
                 suggested: advice.suggested.value.clone(),
                 weight: weight.join(", "),
-                here: here(advice, system, findings, coverage),
+                here: here(advice, of(&findings, system), of(&coverage, system)),
             });
         }
     }
     all
 }
 
-fn here(advice: &PartAdvice, system: &str, findings: &[Finding], coverage: &[Judged]) -> String {
+fn by_system<T>(all: &[T], system: impl Fn(&T) -> &str) -> BTreeMap<&str, Vec<&T>> {
+    let mut by_system: BTreeMap<&str, Vec<&T>> = BTreeMap::new();
+    for one in all {
+        by_system.entry(system(one)).or_default().push(one);
+    }
+    by_system
+}
+
+fn of<'a, T>(by_system: &'a BTreeMap<&str, Vec<&'a T>>, system: &str) -> &'a [&'a T] {
+    by_system.get(system).map_or(&[], Vec::as_slice)
+}
+
+/// What the rules came to, by what they found and judged of the advice's system.
+fn here(advice: &PartAdvice, findings: &[&Finding], coverage: &[&Judged]) -> String {
     let letters = advice.about.chars().filter(char::is_ascii_alphanumeric);
     let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     let known = RULES.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));
     let Some((_, rules)) = known else { return "no rule here is about it".to_owned() };
-    let meant = |object: &str, of: &str| {
+    let meant = |object: &str| {
         let device = advice.device.as_deref();
-        of == system && device.is_none_or(|name| object.split(' ').any(|word| word == name))
+        device.is_none_or(|name| object.split(' ').any(|word| word == name))
     };
-    let found =
-        findings.iter().find(|one| rules.contains(&one.rule) && meant(&one.object, &one.system));
+    let found = findings.iter().find(|one| rules.contains(&one.rule) && meant(&one.object));
     if let Some(found) = found {
         return format!("found too: {} ({})", found.title, found.rule);
     }
-    let judged = || {
-        coverage.iter().filter(|one| rules.contains(&one.rule) && meant(&one.object, &one.system))
-    };
+    let judged = || coverage.iter().filter(|one| rules.contains(&one.rule) && meant(&one.object));
     match judged().find(|one| one.state == State::NotJudged) {
         Some(open) => format!("not judged; what would decide: {}", open.capture),
         None if judged().next().is_some() => "judged, and in order by the captures".to_owned(),

@@ -240,10 +240,11 @@ impl<'t> Page<'t> {
     pub(super) fn incomplete(&mut self, what: &str) {
         if self.head.incomplete.is_none() {
             let last = self.head.last;
-            self.head.incomplete = Some(match &self.filter {
+            let why = match &self.filter {
                 Some(filter) => format!("the command filters with {filter}: {what}"),
                 None => format!("ends with line {last}: {what}"),
-            });
+            };
+            self.head.incomplete = Some(why.into());
         }
     }
 

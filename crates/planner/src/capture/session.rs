@@ -595,7 +595,7 @@ impl<'t> Session<'_, 't> {
             matches!(report, Report::Lsattr(_) | Report::LsdevAttr(_) | Report::LsattrRange(_));
         let head = report.head_mut();
         if list && head.device.is_none() && head.incomplete.is_none() {
-            head.incomplete = Some(OF_NO_DEVICE.to_owned());
+            head.incomplete = Some(OF_NO_DEVICE.into());
         }
     }
 

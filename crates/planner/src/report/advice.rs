@@ -117,7 +117,7 @@ impl AdviceReport<'_> {
         let why = |head: &Head| {
             let lines: u32 = head.unread.iter().map(|unread| unread.lines).sum();
             match (&head.incomplete, lines) {
-                (Some(why), _) => Some(why.clone()),
+                (Some(why), _) => Some(why.to_string()),
                 (None, 0) => None,
                 (None, lines) => Some(format!("{lines} of its lines were not understood")),
             }

@@ -117,7 +117,7 @@ impl Parsed<'_> {
             head.first.line,
             head.last
         ));
-        let mut remarks: Vec<String> = head.incomplete.iter().cloned().collect();
+        let mut remarks: Vec<String> = head.incomplete.iter().map(ToString::to_string).collect();
         remarks.extend(head.unread.iter().map(|unread| {
             let text = unread.text.lines().next().unwrap_or_default();
             format!("line {} was not understood: {text} ({})", unread.at.line, unread.why)
