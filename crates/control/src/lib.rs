@@ -32,3 +32,4 @@ pub mod store;
 mod sum;
 pub mod supervisor;
 pub mod trail;
+mod trouble;

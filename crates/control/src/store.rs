@@ -167,9 +167,7 @@ impl Place {
             Ok(there) if Some(which(&there)) == opened => Ok(true),
             Ok(_) => Err(StoreError::Replaced(shown.to_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => {
-                Err(StoreError::Engine { path: shown.to_owned(), problem: error.to_string() })
-            }
+            Err(error) => Err(engine(shown, &error)),
         }
     }
 }
@@ -195,6 +193,23 @@ pub fn last_good(store: &Path) -> Result<Desired, StoreError> {
     let path = copy_of(store);
     let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
     good::read(&path).map_err(damaged)
+}
+
+/// The engine or the file system failed.
+fn engine(path: &str, problem: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Engine { path: path.to_owned(), problem: problem.to_string() }
+}
+
+/// Where a store is made that is to take the place of one.
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_extension("restored")
+}
+
+/// Makes it, whole.
+fn make_draft(path: &Path, state: &Desired, journal: &Journal) -> Result<(), StoreError> {
+    let draft = draft_of(path);
+    remove_if_there(&draft).map_err(|error| engine(&path.display().to_string(), &error))?;
+    RedbStore::in_file(draft)?.commit(state, journal)
 }
 
 fn remove_if_there(path: &Path) -> std::io::Result<()> {
@@ -243,15 +258,10 @@ impl RedbStore {
     /// Makes the file again, with all that is to be in it: whole before it is there, so that nobody finds an empty state.
     fn make_again(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
         let Some(place) = self.place.clone() else { return Ok(()) };
-        let draft = place.path.with_extension("restored");
-        let failed = |error: std::io::Error| StoreError::Engine {
-            path: self.path.clone(),
-            problem: error.to_string(),
-        };
+        let draft = draft_of(&place.path);
         let make = || {
-            remove_if_there(&draft).map_err(failed)?;
-            RedbStore::in_file(draft.clone())?.commit(next, journal)?;
-            std::fs::rename(&draft, &place.path).map_err(failed)
+            make_draft(&place.path, next, journal)?;
+            std::fs::rename(&draft, &place.path).map_err(|error| engine(&self.path, &error))
         };
         make().inspect_err(|_| drop(remove_if_there(&draft)))?;
         tracing::warn!(path = %self.path, "the file of the store was removed; it is made again");
@@ -276,22 +286,16 @@ impl RedbStore {
         if let Ok(Err(std::fs::TryLockError::WouldBlock)) = taken {
             return Err(StoreError::Busy(path.display().to_string()));
         }
-        let good = last_good(path)?;
-        let failed = |error: std::io::Error| StoreError::Engine {
-            path: path.display().to_string(),
-            problem: error.to_string(),
-        };
+        make_draft(path, &last_good(path)?, &Journal::default())?;
+        let failed = |error: std::io::Error| engine(&path.display().to_string(), &error);
         let unless_absent = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => Ok(()),
             _ => Err(failed(error)),
         };
-        let draft = path.with_extension("restored");
-        remove_if_there(&draft).map_err(failed)?;
-        RedbStore::in_file(draft.clone())?.commit(&good, &Journal::default())?;
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
         let aside = path.with_extension(format!("damaged-{now}"));
         std::fs::rename(path, aside).or_else(unless_absent)?;
-        std::fs::rename(&draft, path).map_err(failed)?;
+        std::fs::rename(draft_of(path), path).map_err(failed)?;
         RedbStore::open(path)
     }
 
@@ -331,7 +335,7 @@ impl RedbStore {
         let database = self.guarded(|store| Ok((store.open)()))?;
         let database = database.map_err(|error| match error {
             redb::DatabaseError::DatabaseAlreadyOpen => StoreError::Busy(self.path.clone()),
-            error => StoreError::Engine { path: self.path.clone(), problem: error.to_string() },
+            error => engine(&self.path, &error),
         })?;
         self.database = Some(database);
         self.failed = false;
@@ -339,10 +343,7 @@ impl RedbStore {
     }
 
     fn database(&self) -> Result<&Database, StoreError> {
-        let closed = || StoreError::Engine {
-            path: self.path.clone(),
-            problem: "it could not be opened again after an error".to_owned(),
-        };
+        let closed = || engine(&self.path, &"it could not be opened again after an error");
         self.database.as_ref().ok_or_else(closed)
     }
 
@@ -360,7 +361,7 @@ impl RedbStore {
     }
 
     fn engine(&self, error: impl Into<redb::Error>) -> StoreError {
-        StoreError::Engine { path: self.path.clone(), problem: error.into().to_string() }
+        engine(&self.path, &error.into())
     }
 
     fn decode(&self, object: &str, name: &str, bytes: &[u8]) -> Result<Record, StoreError> {
@@ -442,7 +443,7 @@ impl Store for RedbStore {
         if !copy.is_there() {
             copy.keep(holds, sums.seal(&holds.allocations));
         }
-        let copy = copy.trouble.as_ref();
+        let copy = copy.trouble.why();
         let copy =
             copy.map(|why| format!("the last good copy of the state is an earlier one: {why}"));
         self.trouble.clone().or(copy)

@@ -6,6 +6,7 @@
 
 use crate::caller::Caller;
 use crate::store::is_at;
+use crate::trouble::Trouble;
 use fabric::attribute::Object;
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
@@ -209,7 +210,7 @@ struct Kept {
     /// Nothing while it cannot be written.
     file: Option<File>,
     /// Why.
-    trouble: Option<String>,
+    trouble: Trouble,
     /// Lines in the file.
     lines: usize,
 }
@@ -336,7 +337,7 @@ impl Trail {
         if !kept.file.as_ref().is_some_and(|file| is_at(&kept.path, file)) {
             kept.rewrite();
         }
-        let events = kept.trouble.clone();
+        let events = kept.trouble.why().cloned();
         drop(kept);
         events.or(self.links().mend())
     }
@@ -373,7 +374,8 @@ impl Event {
 impl Kept {
     fn empty(path: &Path) -> Kept {
         let (events, counts) = (VecDeque::new(), BTreeMap::new());
-        Kept { events, counts, path: path.to_owned(), file: None, trouble: None, lines: 0 }
+        let (path, trouble) = (path.to_owned(), Trouble::default());
+        Kept { events, counts, path, file: None, trouble, lines: 0 }
     }
 
     fn all(&self) -> impl DoubleEndedIterator<Item = &Event> {
@@ -419,7 +421,8 @@ impl Kept {
         };
         match write() {
             Ok(file) => {
-                (self.file, self.trouble, self.lines) = (Some(file), None, self.events.len());
+                (self.file, self.lines) = (Some(file), self.events.len());
+                self.trouble.is_over();
             }
             Err(error) => {
                 // What could not be written takes no room from who can write less.
@@ -431,11 +434,8 @@ impl Kept {
 
     /// From now on nothing is written, until all of it can be.
     fn failed(&mut self, error: &io::Error) {
-        let trouble = format!("{}: {error}", self.path.display());
-        if self.trouble.as_ref() != Some(&trouble) {
-            tracing::warn!(path = %self.path.display(), %error, "events are not kept over a restart");
-        }
-        (self.file, self.trouble) = (None, Some(trouble));
+        self.file = None;
+        self.trouble.came(&self.path, error, "events are not kept over a restart");
     }
 }
 

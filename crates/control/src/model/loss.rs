@@ -61,16 +61,15 @@ fn of<'a>(all: &'a BTreeMap<String, Wanted>, adapter: &str) -> Option<&'a Adapte
 
 fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>, queues: u16) -> Option<String> {
     let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
+    let disk = |volume: String| format!("its disk (volume `{volume}`)");
     let Some(after) = after else {
-        return Some(match volume(before) {
-            Some(volume) => format!("its disk (volume `{volume}`)"),
-            None => "the adapter with all its LUNs".to_owned(),
-        });
+        let luns = || "the adapter with all its LUNs".to_owned();
+        return Some(volume(before).map_or_else(luns, disk));
     };
     if let (Some(from), to) = (volume(before), volume(after))
         && to.as_ref() != Some(&from)
     {
-        return Some(format!("its disk (volume `{from}`)"));
+        return Some(disk(from));
     }
     if (&before.socket, before.socket_role) != (&after.socket, after.socket_role) {
         return Some(format!("its socket {}", before.socket.display()));
@@ -88,8 +87,7 @@ fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>, queues: u16) -> Optio
         return Some(gone.join(", "));
     }
     let why = not_offered(before, after, queues)?;
-    let what =
-        volume(before).map_or("the adapter".to_owned(), |of| format!("its disk (volume `{of}`)"));
+    let what = volume(before).map_or_else(|| "the adapter".to_owned(), disk);
     Some(format!("{what} when it connects again, as after a restart of the data plane: {why}"))
 }
 

@@ -12,7 +12,6 @@ use crate::operation::{Facts, Kind, Step, Work};
 use crate::supervisor::View;
 use fabric::attribute::{Effect, Object, attr};
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// What is to hold for a volume that cannot be opened because of its file.
@@ -41,7 +40,7 @@ impl Server {
         let mut desired = self.desired();
         let recorded =
             if self.learn_files(&mut desired) { self.commit(ledger, &desired) } else { Ok(()) };
-        self.unrecorded.store(recorded.is_err(), Ordering::Relaxed);
+        ledger.unrecorded = recorded.is_err();
         recorded
     }
 

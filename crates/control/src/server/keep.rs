@@ -27,12 +27,11 @@ impl Server {
 
     async fn mend(&self) {
         let mut ledger = self.change.lock().await;
-        let unrecorded = self.unrecorded.load(Ordering::Relaxed);
-        let files = unrecorded.then(|| self.record_files(&mut ledger).err()).flatten();
+        let files = if ledger.unrecorded { self.record_files(&mut ledger).err() } else { None };
         // What was refused since it could not be stored is not to be there at the next start.
         let unsure = ledger.store.is_unsure();
-        let settled = unsure.then(|| self.commit(&mut ledger, &self.desired()).err()).flatten();
-        let store = match settled {
+        let refused = if unsure { self.commit(&mut ledger, &self.desired()).err() } else { None };
+        let store = match refused {
             Some(refusal) => Some(refusal.message),
             None => tokio::task::block_in_place(|| ledger.store.mend()),
         };

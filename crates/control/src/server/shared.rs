@@ -116,6 +116,8 @@ pub(super) struct ApplyOutcome {
 pub(super) struct Ledger {
     pub(super) store: Box<dyn Store>,
     pub(super) telling: Telling,
+    /// The files of new volumes could not be recorded.
+    pub(super) unrecorded: bool,
 }
 
 /// A running server; shared by all requests.
@@ -149,8 +151,6 @@ pub struct Server {
     resolved: Mutex<Vec<(Desired, WantedOfAll)>>,
     /// What accounts of data planes take.
     pub(super) reckoning: Mutex<Reckoning>,
-    /// The files of new volumes could not be recorded.
-    pub(super) unrecorded: AtomicBool,
     /// Why something is not kept beside the state.
     pub(super) not_kept: Mutex<Vec<ApiError>>,
     /// Who has to do with whom in the state that was judged from last.
@@ -181,7 +181,11 @@ impl Server {
             desired: RwLock::new(desired),
             supervisors: RwLock::default(),
             listeners: Mutex::new(listeners),
-            change: tokio::sync::Mutex::new(Ledger { store, telling: Telling::default() }),
+            change: tokio::sync::Mutex::new(Ledger {
+                store,
+                telling: Telling::default(),
+                unrecorded: false,
+            }),
             hbas: tokio::sync::Mutex::default(),
             looking: false.into(),
             registry: Registry::new(journal),
@@ -195,7 +199,6 @@ impl Server {
             trail,
             resolved: Mutex::default(),
             reckoning: Mutex::default(),
-            unrecorded: false.into(),
             not_kept: Mutex::default(),
             neighbours: Mutex::default(),
             #[cfg(test)]

@@ -163,15 +163,8 @@ fn forget_old(paths: &Paths) {
     if !moved && folder.exists() {
         return remove_all(paths);
     }
-    let remove = move || {
-        for aside in &aside {
-            if let Err(error) = remove(aside) {
-                tracing::warn!(%error, folder = %aside.display(), "old statistics files stay");
-            }
-        }
-    };
     let thread = std::thread::Builder::new().name("old-statistics".to_owned());
-    if let Err(error) = thread.spawn(remove) {
+    if let Err(error) = thread.spawn(move || aside.iter().for_each(|aside| forget(aside))) {
         tracing::warn!(%error, "old statistics files stay");
     }
 }
@@ -181,11 +174,15 @@ fn aside(paths: &Paths) -> [PathBuf; 2] {
     ASIDE.map(|extension| paths.stats_folder().with_extension(extension))
 }
 
-fn remove_all(paths: &Paths) {
-    let folder = paths.stats_folder();
-    if let Err(error) = remove(&folder) {
+fn forget(folder: &Path) {
+    if let Err(error) = remove(folder) {
         tracing::warn!(%error, folder = %folder.display(), "old statistics files stay");
     }
+}
+
+fn remove_all(paths: &Paths) {
+    let folder = paths.stats_folder();
+    forget(&folder);
     // They may be being removed.
     aside(paths).iter().for_each(|aside| drop(remove(aside)));
     // Only when it is empty.

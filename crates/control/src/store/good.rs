@@ -11,6 +11,7 @@ use super::{given, is_at, newer};
 use crate::model::Desired;
 use crate::model::allocations::Allocations;
 use crate::sum::sum;
+use crate::trouble::Trouble;
 use fabric::attribute::{Attributes, Object};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -64,7 +65,7 @@ pub(super) struct Good {
     bytes: u64,
     log_bytes: u64,
     /// Why it is not kept.
-    pub(super) trouble: Option<String>,
+    pub(super) trouble: Trouble,
     /// All that was ever written.
     #[cfg(test)]
     pub(super) written: u64,
@@ -97,7 +98,7 @@ impl Good {
             log: None,
             bytes: 0,
             log_bytes: 0,
-            trouble: None,
+            trouble: Trouble::default(),
             #[cfg(test)]
             written: 0,
         }
@@ -105,16 +106,13 @@ impl Good {
 
     /// Keeps a state that is known to be good. Without a copy there is no way back, and nothing else is lost.
     pub(super) fn keep(&mut self, good: &Desired, seal: Seal) {
-        let Err(error) = self.write(good, seal) else {
-            self.trouble = None;
-            return;
-        };
-        self.log = None;
-        let trouble = format!("{}: {error}", self.path.display());
-        if self.trouble.as_ref() != Some(&trouble) {
-            tracing::warn!(path = %self.path.display(), %error, "no copy of the state is kept");
+        match self.write(good, seal) {
+            Ok(()) => self.trouble.is_over(),
+            Err(error) => {
+                self.log = None;
+                self.trouble.came(&self.path, &error, "no copy of the state is kept");
+            }
         }
-        self.trouble = Some(trouble);
     }
 
     /// The same, where it holds `now`, which has that seal.

@@ -3,6 +3,7 @@
 
 use super::Kind;
 use crate::caller::Caller;
+use crate::trouble::Trouble;
 use fabric::attribute::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ pub(super) struct LinkBook {
     counts: Arc<Links>,
     path: PathBuf,
     /// Why they are not kept.
-    trouble: Option<String>,
+    trouble: Trouble,
 }
 
 impl LinkBook {
@@ -71,7 +72,7 @@ impl LinkBook {
             }),
             Err(_) => Links::default(),
         };
-        LinkBook { counts: Arc::new(counts), path, trouble: None }
+        LinkBook { counts: Arc::new(counts), path, trouble: Trouble::default() }
     }
 
     pub(super) fn counts(&self) -> Arc<Links> {
@@ -106,23 +107,21 @@ impl LinkBook {
     /// The file is replaced as a whole: nobody finds half of it.
     fn keep(&mut self) {
         let text = serde_json::to_vec(&*self.counts).expect("plain values are JSON");
-        let Err(error) = replace(&self.path, &text) else {
-            self.trouble = None;
-            return;
-        };
-        let trouble = format!("{}: {error}", self.path.display());
-        if self.trouble.as_ref() != Some(&trouble) {
-            tracing::warn!(path = %self.path.display(), %error, "counts of links are not kept over a restart");
+        match replace(&self.path, &text) {
+            Ok(()) => self.trouble.is_over(),
+            Err(error) => {
+                let not_kept = "counts of links are not kept over a restart";
+                self.trouble.came(&self.path, &error, not_kept);
+            }
         }
-        self.trouble = Some(trouble);
     }
 
     /// Tries again. Why they still cannot be kept, if so.
     pub(super) fn mend(&mut self) -> Option<String> {
-        if self.trouble.is_some() {
+        if self.trouble.why().is_some() {
             self.keep();
         }
-        self.trouble.clone()
+        self.trouble.why().cloned()
     }
 }
 
