@@ -260,14 +260,8 @@ fn inside_a_small_file_system() {
 
 #[test]
 fn a_full_file_system_is_told_and_counted() {
-    let folder = tempfile::tempdir().unwrap();
-    let setup = format!(
-        "export TRUNKLINE_SMALL_FILE_SYSTEM='{}'
-         mount -t tmpfs -o size=8m none \"$TRUNKLINE_SMALL_FILE_SYSTEM\"",
-        folder.path().display()
-    );
-    let own = ["--user", "--map-root-user", "--mount"];
-    testkit::in_namespaces(&own, &setup, "inside_a_small_file_system");
+    let test = "inside_a_small_file_system";
+    testkit::in_small_file_system("TRUNKLINE_SMALL_FILE_SYSTEM", 8, test);
 }
 
 #[test]

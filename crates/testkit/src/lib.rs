@@ -66,6 +66,17 @@ pub fn in_namespaces(options: &[&str], setup: &str, test: &str) {
     told.lines().filter_map(|line| line.strip_prefix(NOT_TESTED)).for_each(not_tested);
 }
 
+/// The same with a tmpfs of so many MiB and no more, whose folder an environment variable names.
+#[track_caller]
+pub fn in_small_file_system(variable: &str, mebibytes: u32, test: &str) {
+    let folder = tempfile::tempdir().expect("folder");
+    let setup = format!(
+        "export {variable}='{}'\nmount -t tmpfs -o size={mebibytes}m none \"${variable}\"",
+        folder.path().display()
+    );
+    in_namespaces(&["--user", "--map-root-user", "--mount"], &setup, test);
+}
+
 /// The same in a network namespace, where a test may make interfaces; only root may.
 #[track_caller]
 pub fn in_network_namespace(test: &str) {

@@ -27,14 +27,7 @@ fn nobody_dies_of_a_log_that_cannot_be_written() {
 
 #[test]
 fn a_full_state_folder_costs_no_change_that_was_answered_and_mends_by_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let setup = format!(
-        "export TMPDIR='{}'
-         mount -t tmpfs -o size=16m none \"$TMPDIR\"",
-        folder.path().display()
-    );
-    let own = ["--user", "--map-root-user", "--mount"];
-    testkit::in_namespaces(&own, &setup, "full::in_a_small_folder");
+    testkit::in_small_file_system("TMPDIR", 16, "full::in_a_small_folder");
 }
 
 const PAGE: u64 = 4096;
