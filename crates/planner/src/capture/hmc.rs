@@ -48,9 +48,7 @@ impl HmcRow {
         let index = self.names.iter().position(|own| own == name)?;
         self.values.get(index).filter(|value| !matches!(*value, "" | "null" | "none"))
     }
-}
 
-impl HmcRow {
     fn spelled(&self) -> Vec<Info> {
         let info = |(name, value): (&str, &str)| Info {
             at: self.at,

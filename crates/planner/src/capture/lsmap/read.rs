@@ -155,18 +155,18 @@ fn delimiter(page: &Page<'_>, text: &str) -> Option<char> {
 
 /// The fields of such a line. `lsmap` leaves the commas between the names of flags, `a<LOGGED_IN,STRIP_MERGE>`, as they
 /// are.
-fn fields(text: &str, delimiter: char) -> Vec<&str> {
+fn fields(text: &str, delimiter: char) -> impl Iterator<Item = &str> {
     let mut inside = false;
-    let end = |c: char| {
+    let end = move |c: char| {
         inside = (inside || c == '<') && c != '>';
         c == delimiter && !inside
     };
-    text.split(end).map(str::trim).collect()
+    text.split(end).map(str::trim)
 }
 
 /// How many fields the line has.
 pub(in crate::capture) fn field_count(text: &str, delimiter: char) -> usize {
-    fields(text, delimiter).len()
+    fields(text, delimiter).count()
 }
 
 /// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`, six fields for each device.
@@ -354,7 +354,7 @@ fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
 /// `name:physloc:clntid:clntname:clntos:status:fc:fcphysloc:ports:flags:vfcclient:vfcclientdrc`
 fn npiv_formatted(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
-    let fields = fields(line.trimmed(), delimiter);
+    let fields: Vec<&str> = fields(line.trimmed(), delimiter).collect();
     let [name, physloc, id, client, os, status, port, port_physloc, count, flag, adapter, drc] =
         fields[..]
     else {
