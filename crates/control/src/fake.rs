@@ -5,9 +5,10 @@ use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
-    OpeningStatus, PoolSpec, PoolStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus,
-    UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
+    FailureCode, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, Reply, Request, Selection,
+    Status, UnitKind, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind,
+    VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -36,6 +37,10 @@ pub struct Books {
     pub locked: BTreeMap<PathBuf, String>,
     /// Adapters with something under way at a disk that hangs.
     pub hung: BTreeSet<String>,
+    /// It knows the first messages only.
+    pub earlier: bool,
+    /// How often it was asked for all that it has, and how many objects it was asked for by name.
+    pub asked: (u64, u64),
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -55,6 +60,35 @@ impl Books {
             ..Status::default()
         };
         Books { status, ..Books::default() }
+    }
+
+    fn all(&mut self) -> Status {
+        self.asked.0 += 1;
+        self.status.clone()
+    }
+
+    /// What is named, and nothing else of its lists.
+    pub fn part(&mut self, of: &Selection) -> Status {
+        fn those<T: Named>(all: &[T], names: &[String]) -> Vec<T> {
+            let named = |one: &&T| names.iter().any(|name| name == one.name());
+            all.iter().filter(named).cloned().collect()
+        }
+        let lists = [&of.volumes, &of.units, &of.adapters, &of.uplinks, &of.pools];
+        self.asked.1 += lists.iter().map(|names| names.len() as u64).sum::<u64>();
+        let all = &self.status;
+        Status {
+            volumes: those(&all.volumes, &of.volumes),
+            units: those(&all.units, &of.units),
+            adapters: those(&all.adapters, &of.adapters),
+            uplinks: those(&all.uplinks, &of.uplinks),
+            pools: those(&all.pools, &of.pools),
+            pid: all.pid,
+            version: all.version.clone(),
+            uptime_s: all.uptime_s,
+            confinement: all.confinement.clone(),
+            channels: all.channels.clone(),
+            opening: all.opening.clone(),
+        }
     }
 
     /// Carries a request out, or says which rule it breaks.
@@ -438,6 +472,12 @@ impl FakeDataPlane {
         self.cut();
     }
 
+    /// From now on it is one of an earlier version, which has lost its connections.
+    pub fn become_earlier(&self) {
+        self.books().earlier = true;
+        self.cut();
+    }
+
     fn cut(&self) {
         for stream in self.streams().drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -461,14 +501,21 @@ impl FakeDataPlane {
             self.streams().push(copy);
         }
         let mut connection = Connection::new(stream);
+        let mut told = Account::default();
         while let Ok((request, fds)) = connection.receive::<Request>() {
             drop(self.silence.read());
             let mut passed: Vec<BorrowedFd<'_>> = Vec::new();
             let reply = match &request {
                 Request::Hello { .. } => {
-                    Reply::Hello { version: VERSION, minor: 0, pid: std::process::id() }
+                    let minor = if self.books().earlier { 0 } else { MINOR };
+                    Reply::Hello { version: VERSION, minor, pid: std::process::id() }
                 }
-                Request::Status => Reply::Status(self.books().status.clone()),
+                Request::Status => Reply::Status(self.books().all()),
+                Request::Changes => told.tell(self.books().all()),
+                Request::ChangesOf(of) => {
+                    let part = self.books().part(of);
+                    told.tell_of(of.clone(), part)
+                }
                 Request::Stats => {
                     passed.push(self.stats.file().as_fd());
                     Reply::Stats

@@ -4,7 +4,7 @@
 //! socket. Calls block, on the supervisor's own thread.
 
 use protocol::message::{
-    Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Status, VERSION,
+    Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Selection, VERSION,
 };
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
@@ -35,6 +35,9 @@ pub trait Link: Send {
 
     /// What the data plane has that differs from its account before, on this link; the first one has everything.
     fn account(&mut self) -> Result<Changes, LinkError>;
+
+    /// The same of what is named, whether or not it differs; of a data plane of an earlier version, all that differs.
+    fn account_of(&mut self, of: Selection) -> Result<Changes, LinkError>;
 
     /// The longest message that it carries, either way, in bytes.
     fn message_bytes_max(&self) -> u32;
@@ -107,7 +110,7 @@ pub struct SocketLink {
     /// What it knows beyond the version.
     minor: u32,
     /// What one that always tells everything told last.
-    told: Status,
+    told: Account,
 }
 
 impl SocketLink {
@@ -129,7 +132,7 @@ impl SocketLink {
             connection: Connection::new(stream),
             pid: 0,
             minor: 0,
-            told: Status::default(),
+            told: Account::default(),
         };
         match link.call(&Request::Hello { version: VERSION, minor: MINOR }, &[]) {
             Ok((Reply::Hello { pid, minor, .. }, _)) => link.greeted(pid, minor),
@@ -146,6 +149,17 @@ impl SocketLink {
         (self.pid, self.minor) = (pid, minor.min(MINOR));
         if self.minor >= 1 {
             self.connection.allow_parts();
+        }
+    }
+
+    fn ask(&mut self, question: &Request) -> Result<Changes, LinkError> {
+        let mut reply = self.call(question, &[])?.0;
+        if let Reply::Status(now) = reply {
+            reply = self.told.tell(now);
+        }
+        match reply {
+            Reply::Changes(changes) => Ok(changes),
+            other => Err(LinkError::OutOfTurn(format!("{other:?}"))),
         }
     }
 
@@ -185,14 +199,13 @@ impl Link for SocketLink {
     }
 
     fn account(&mut self) -> Result<Changes, LinkError> {
-        match self.call(&Account::question(self.minor), &[])?.0 {
-            Reply::Changes(changes) => Ok(changes),
-            Reply::Status(now) => {
-                let changes = Changes::between(&self.told, &now);
-                self.told = now;
-                Ok(changes)
-            }
-            other => Err(LinkError::OutOfTurn(format!("{other:?}"))),
+        self.ask(&Account::question(self.minor))
+    }
+
+    fn account_of(&mut self, of: Selection) -> Result<Changes, LinkError> {
+        match self.minor {
+            ..8 => self.account(),
+            _ => self.ask(&Request::ChangesOf(of)),
         }
     }
 

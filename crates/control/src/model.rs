@@ -44,6 +44,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// The data plane that there always is.
 pub const MAIN: &str = "main";
@@ -63,7 +64,7 @@ pub struct Desired {
     /// What was given out. No configuration has it: it only grows.
     pub allocations: Allocations,
     /// What the host's HBAs show. It is looked up, and kept nowhere.
-    pub discovered: Discovered,
+    pub discovered: Arc<Discovered>,
 }
 
 /// A state as it is written: a member for each object of which there are some, by its noun.

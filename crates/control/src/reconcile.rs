@@ -19,7 +19,7 @@
 
 mod inventory;
 
-pub use inventory::{Inventory, Names, differences, reconcile_of};
+pub use inventory::{Inventory, Names, differences, reconcile_of, selection};
 
 use crate::model::discovered::naa_of_unit;
 use crate::model::resolve::Wanted;

@@ -19,6 +19,7 @@ mod hba;
 mod keep;
 mod links;
 mod logins;
+mod looked;
 mod machine;
 mod media;
 mod objects;

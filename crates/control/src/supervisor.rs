@@ -30,9 +30,9 @@ use crate::link::{Link, LinkError, listener};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
-use carry::Undone;
+use carry::{Undone, taken};
 use fabric::attribute::Object;
-use protocol::message::{Reply, Request, Status};
+use protocol::message::{Account, Changes, Reply, Request, Selection};
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
@@ -117,7 +117,9 @@ impl Supervisor {
             wanted: Wanted::default(),
             has: Inventory::default(),
             about: Names::new(),
+            again: false,
             stale: true,
+            taken: Grants::default(),
             inbox,
             myself: commands.clone(),
             view: Arc::clone(&view),
@@ -178,6 +180,15 @@ impl Supervisor {
         self.view()
     }
 
+    /// What the data plane has of what is named, asked for now. Nothing where it is known not to answer, or does not know the question: then what is known
+    /// is as new as it can be.
+    pub async fn look_at(&self, of: Selection) -> Option<Changes> {
+        if self.view().silent.is_some() {
+            return None;
+        }
+        self.pulse.look_at(of).await
+    }
+
     /// Stops the data plane in good order and starts it again. One that is silent is killed.
     pub async fn restart(&self) -> Result<(), ApiError> {
         self.interrupting(Command::Restart).await.unwrap_or_else(|| Err(gone()))
@@ -234,8 +245,12 @@ struct SupervisorThread {
     has: Inventory,
     /// What of both has to be compared: it has changed, or it could not be done.
     about: Names,
+    /// It is time to try something again.
+    again: bool,
     /// Whether more may be granted, and witnessed, than is wanted.
     stale: bool,
+    /// What was wanted and may be granted still.
+    taken: Grants,
     inbox: Receiver<Command>,
     myself: Sender<Command>,
     view: Arc<Mutex<View>>,
@@ -274,7 +289,10 @@ impl SupervisorThread {
                     return;
                 }
                 Ok(command) => self.handle(command),
-                Err(RecvTimeoutError::Timeout) => self.bring_about(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.again = true;
+                    self.bring_about();
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -284,7 +302,9 @@ impl SupervisorThread {
         // An answer that nobody waits for any more is dropped.
         match command {
             Command::Want { wanted, spec, done } => {
-                self.about.append(&mut differences(&self.wanted, &wanted));
+                let mut about = differences(&self.wanted, &wanted);
+                self.taken.add(&taken(&self.wanted, &wanted, &about));
+                self.about.append(&mut about);
                 (self.wanted, self.spec) = (*wanted, spec);
                 (self.retry_in, self.look_in) = (RETRY.0, LOOK.0);
                 self.bring_about();
@@ -354,7 +374,7 @@ impl SupervisorThread {
         if self.link.is_none() {
             if lock(&self.view).pid.is_none() {
                 // Nobody writes what was taken from one that is dead.
-                let granted = granted(&self.wanted, self.launcher.socket());
+                let granted = granted(&self.wanted, self.launcher.socket(), None);
                 close(self.witnesses.keep(|path| granted.writes(path)));
             }
             return;
@@ -468,7 +488,7 @@ impl SupervisorThread {
     /// Lets a data plane ask for what it has to open. One of an earlier version opens that by itself, and says that it does not know the message.
     /// One that is there already brings the witnesses of its files with that.
     fn lend(&self, link: &mut dyn Link) -> Result<(), LinkError> {
-        grants(&self.grants).add(&granted(&self.wanted, self.launcher.socket()));
+        grants(&self.grants).add(&granted(&self.wanted, self.launcher.socket(), None));
         match opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)) {
             Ok(theirs) => link.call(&Request::Opener, &[theirs.as_fd()]).map(drop),
             Err(error) => {
@@ -493,9 +513,9 @@ impl SupervisorThread {
             Ok(account) => account,
             Err(error) => return self.failed(&error),
         };
-        let mut status = Status::default();
-        account.clone().apply(&mut status);
-        let (pid, known) = (status.pid, Some(Known::new(status)));
+        let mut heard = Account::default();
+        heard.hear(account.clone());
+        let (pid, known) = (account.pid, Some(Known::new(heard.status())));
         // Of this one nothing is known yet.
         self.has = Inventory::default();
         self.about = self.has.hear(account);
@@ -589,12 +609,17 @@ fn grants(all: &Mutex<Grants>) -> MutexGuard<'_, Grants> {
     all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// What a data plane has to open to be what it shall be.
-fn granted(wanted: &Wanted, own: &Path) -> Grants {
+/// What a data plane has to open to be what it shall be; of its files and sockets all, or those that are among some.
+fn granted(wanted: &Wanted, own: &Path, of: Option<&Grants>) -> Grants {
     let mut grants = Grants::default();
     grants.own_socket(own);
-    wanted.volumes.values().for_each(|spec| grants.volume(spec));
-    wanted.adapters.values().for_each(|spec| grants.adapter(spec));
+    let is_file = |path: &Path| of.is_none_or(|of| of.has_file(path));
+    let volumes = wanted.volumes.values();
+    let volumes = volumes.filter(|spec| spec.kind.path().is_some_and(is_file));
+    volumes.for_each(|spec| grants.volume(spec));
+    let adapters = wanted.adapters.values();
+    let adapters = adapters.filter(|spec| of.is_none_or(|of| of.has_socket(&spec.socket)));
+    adapters.for_each(|spec| grants.adapter(spec));
     wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
     wanted.pools.values().for_each(|spec| grants.pool(spec));
     grants

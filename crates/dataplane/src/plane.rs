@@ -12,6 +12,7 @@ mod opening;
 mod pools;
 mod units;
 mod uplinks;
+mod users;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +23,11 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{ChannelConfig, ChannelError};
-use device_scsi::Unit;
 use memory::MapError;
 use pool_io::Pools;
 use protocol::message::{
-    AdapterSpec, ChannelStatus, Failure, FailureCode, Initiator, MINOR, Reply, Request, Status,
-    VERSION, VolumeStatus,
+    AdapterSpec, ChannelStatus, Failure, FailureCode, Initiator, MINOR, Reply, Request, Selection,
+    Status, VERSION, VolumeStatus,
 };
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
 
@@ -44,6 +44,7 @@ use going::{Going, Subject};
 use opening::Opening;
 use pools::OpenPool;
 use uplinks::Uplink;
+use users::Users;
 
 /// Why a data plane could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,8 @@ pub(crate) struct State {
     changes: u64,
     /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
+    /// The adapters that have named each volume and each unit.
+    named: Users,
     uplinks: BTreeMap<String, Uplink>,
     pools: BTreeMap<String, OpenPool>,
     /// Nothing comes any more.
@@ -101,9 +104,10 @@ impl State {
     /// Adapters whose present or next form is on a volume, or sees a unit that is.
     fn users(&self, volume: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
         let units: Vec<String> = self.storage.units_on(volume).cloned().collect();
-        self.adapters.iter().filter(move |(_, adapter)| {
-            adapter.is(|spec| spec.uses_volume(volume) || sees(spec, &units))
-        })
+        let named = self.named.of(Some(volume), &units).into_iter();
+        let named = named.filter_map(|name| self.adapters.get_key_value(name));
+        let uses = move |spec: &AdapterSpec| spec.uses_volume(volume) || sees(spec, &units);
+        named.filter(move |(_, adapter)| adapter.is(&uses))
     }
 
     /// Those who use a volume, to be given what there is of it.
@@ -295,8 +299,9 @@ impl Plane {
             // Who asks for changes is told them by its connection, which knows what it has told.
             Request::Status | Request::Changes => {
                 self.look_after_sockets();
-                Ok(Reply::Status(self.status()))
+                Ok(Reply::Status(self.status(None)))
             }
+            Request::ChangesOf(of) => Ok(Reply::Status(self.status(Some(&of)))),
             Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
             Request::Opener => {
                 self.lend(fds, 0);
@@ -347,7 +352,8 @@ impl Plane {
         at_once(&pools, OpenPool::close);
     }
 
-    fn status(&self) -> Status {
+    /// How all is, or what is named.
+    fn status(&self, of: Option<&Selection>) -> Status {
         let state = self.state();
         let owned = self.context.queues_of_channels();
         let channel = |channel: &Channel| {
@@ -355,18 +361,39 @@ impl Plane {
             let queues = owned[config.index as usize] as u32;
             ChannelStatus { index: config.index, cpu: config.cpu, queues }
         };
+        let units = &state.storage.units;
         Status {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.started.elapsed().as_secs(),
             confinement: self.confinement.get().cloned().unwrap_or_default(),
             channels: self.context.channels.iter().map(channel).collect(),
-            volumes: state.volumes(),
+            volumes: match of {
+                None => state.volumes(),
+                Some(of) => of.volumes.iter().filter_map(|name| state.volume(name)).collect(),
+            },
             opening: state.opening.values().map(Opening::status).collect(),
-            units: state.storage.units.values().map(Unit::status).collect(),
-            adapters: state.adapters.iter().map(|it| state.status_of(it)).collect(),
-            uplinks: state.uplinks.values().map(Uplink::status).collect(),
-            pools: state.pools.values().map(OpenPool::status).collect(),
+            units: those(units, of.map(|of| &of.units), |_, unit| unit.status()),
+            adapters: those(&state.adapters, of.map(|of| &of.adapters), |name, adapter| {
+                state.status_of(name, adapter)
+            }),
+            uplinks: those(&state.uplinks, of.map(|of| &of.uplinks), |_, it| it.status()),
+            pools: those(&state.pools, of.map(|of| &of.pools), |_, pool| pool.status()),
+        }
+    }
+}
+
+/// Something of all there are, or of those that are named.
+fn those<T, S>(
+    all: &BTreeMap<String, T>,
+    names: Option<&Vec<String>>,
+    of: impl Fn(&String, &T) -> S,
+) -> Vec<S> {
+    match names {
+        None => all.iter().map(|(name, one)| of(name, one)).collect(),
+        Some(names) => {
+            let found = names.iter().filter_map(|name| all.get_key_value(name));
+            found.map(|(name, one)| of(name, one)).collect()
         }
     }
 }

@@ -110,7 +110,12 @@ fn converse(plane: &Plane, stream: UnixStream) -> bool {
             }
             Err(_) => return false,
         };
-        let (last, changes) = (request == Request::Shutdown, request == Request::Changes);
+        let last = request == Request::Shutdown;
+        let of = match &request {
+            Request::ChangesOf(of) => Some(of.clone()),
+            _ => None,
+        };
+        let changes = request == Request::Changes || of.is_some();
         if let Request::Hello { minor, .. } = request {
             knows = minor;
             if minor >= 1 {
@@ -124,9 +129,10 @@ fn converse(plane: &Plane, stream: UnixStream) -> bool {
             }
             other => plane.handle(other, fds),
         };
-        let reply = match reply {
-            Reply::Status(now) if changes => told.tell(now),
-            other => other,
+        let reply = match (reply, of) {
+            (Reply::Status(now), Some(of)) => told.tell_of(of, now),
+            (Reply::Status(now), None) if changes => told.tell(now),
+            (other, _) => other,
         };
         let fds: Vec<_> = fd.into_iter().collect();
         let sent = match connection.send(&reply, &fds) {

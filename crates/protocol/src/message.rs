@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use changes::{Account, Changes, Delta, Named};
+pub use changes::{Account, Changes, Delta, Named, Selection};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
 
@@ -17,8 +17,8 @@ pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
-/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools.
-pub const MINOR: u32 = 7;
+/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`].
+pub const MINOR: u32 = 8;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -100,6 +100,8 @@ pub enum Request {
     Status,
     /// Asks for [`Reply::Changes`]: what differs from what this connection was told last.
     Changes,
+    /// Asks for [`Reply::Changes`] of what is named, as it is now, whether or not it has changed: what this costs does not depend on what else there is.
+    ChangesOf(Selection),
     /// Asks for the descriptor of the statistics ([`crate::stats`]).
     Stats,
     /// Passes a socket on which a confined data plane asks for what it has to open ([`crate::opener`]).
@@ -126,7 +128,7 @@ pub enum Reply {
     Done,
     /// To [`Request::Status`].
     Status(Status),
-    /// To [`Request::Changes`].
+    /// To [`Request::Changes`] and [`Request::ChangesOf`].
     Changes(Changes),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,

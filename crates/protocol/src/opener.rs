@@ -186,6 +186,48 @@ impl Grants {
         self.links.extend(other.links.iter().cloned());
     }
 
+    /// What of these is in another set, too, stays as it is there; the rest of these goes.
+    pub fn take(&mut self, these: &Grants, stay: &Grants) {
+        fn keep<V: Clone>(
+            all: &mut BTreeMap<PathBuf, V>,
+            these: &BTreeMap<PathBuf, V>,
+            stay: &BTreeMap<PathBuf, V>,
+        ) {
+            for path in these.keys() {
+                match stay.get(path) {
+                    Some(value) => drop(all.insert(path.clone(), value.clone())),
+                    None => drop(all.remove(path)),
+                }
+            }
+        }
+        keep(&mut self.files, &these.files, &stay.files);
+        keep(&mut self.sockets, &these.sockets, &stay.sockets);
+        keep(&mut self.access, &these.access, &stay.access);
+        let goes = |name: &String, these: &BTreeSet<String>, stay: &BTreeSet<String>| {
+            these.contains(name) && !stay.contains(name)
+        };
+        self.interfaces.retain(|name| !goes(name, &these.interfaces, &stay.interfaces));
+        self.links.retain(|name| !goes(name, &these.links, &stay.links));
+    }
+
+    /// Whether there is something.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Grants::default()
+    }
+
+    /// Whether a file is among these.
+    #[must_use]
+    pub fn has_file(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Whether a socket is among these.
+    #[must_use]
+    pub fn has_socket(&self, path: &Path) -> bool {
+        self.sockets.contains_key(path)
+    }
+
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
         match self.files.get(path) {
             Some(may_write) if *may_write || !write => Ok(()),

@@ -134,6 +134,7 @@ fn the_page_has_every_message() {
         | Request::ResetPortMarks { .. }
         | Request::Status
         | Request::Changes
+        | Request::ChangesOf(_)
         | Request::Stats
         | Request::Opener
         | Request::Shutdown => (),
@@ -165,6 +166,7 @@ fn the_page_has_every_message() {
         "reset_port_marks",
         "status",
         "changes",
+        "changes_of",
         "stats",
         "opener",
         "shutdown",

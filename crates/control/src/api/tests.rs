@@ -99,6 +99,13 @@ impl Bench {
         Bench::with(self.dir, self.launchers, BTreeMap::new()).await
     }
 
+    /// Its data plane is of an earlier version, whose messages are one frame.
+    async fn with_an_earlier_program(&self) {
+        self.fake("main").become_earlier();
+        let frame = Some(protocol::socket::FRAME_BYTES_MAX);
+        eventually(|| self.server.supervisor_views()["main"].message_bytes_max == frame).await;
+    }
+
     fn fake(&self, dataplane: &str) -> FakeDataPlane {
         self.launchers.lock().unwrap()[dataplane].current().unwrap()
     }

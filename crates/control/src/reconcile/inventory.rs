@@ -9,14 +9,16 @@
 //!
 //! What is as it shall be stays so until either side changes. So whoever compares everything once, and from then on what has changed on
 //! either side, what was told since and what could not be done, comes to the same actions as [`reconcile`] does, which the tests hold it to.
+//! Where nobody else changes what the data plane has, it is asked for just that ([`selection`]).
 
 use super::{Action, Actual, Going, Subject, reconcile, shows, stands_on};
 use crate::model::map::SharedMap;
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterStatus, Changes, Delta, Named, OpeningStatus, PoolStatus, Status, UnitStatus,
+    AdapterStatus, Changes, Delta, Named, OpeningStatus, PoolStatus, Selection, Status, UnitStatus,
     UplinkStatus, VolumeStatus,
 };
+use spec::VolumeKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of what there is to compare.
@@ -168,6 +170,29 @@ fn differ<T: Clone + PartialEq>(
 ) {
     let differences = before.differences(after).into_iter();
     names.extend(differences.map(|difference| subject(difference.name().to_owned())));
+}
+
+/// What is asked for to compare these. With an LU goes its pool; a pool that a PV leaves is looked at until that is gone.
+pub fn selection(about: &Names, wanted: &Wanted) -> Selection {
+    let mut of = Selection::default();
+    let leaving = wanted.pools.iter().filter(|(_, pool)| !pool.leaving.is_empty());
+    let mut pools: BTreeSet<String> = leaving.map(|(name, _)| name.clone()).collect();
+    for subject in about {
+        match subject {
+            Subject::Volume(name) => {
+                if let Some(VolumeKind::Lu(lu)) = wanted.volumes.get(name).map(|spec| &spec.kind) {
+                    pools.insert(lu.pool.clone());
+                }
+                of.volumes.push(name.clone());
+            }
+            Subject::Unit(name) => of.units.push(name.clone()),
+            Subject::Adapter(name) => of.adapters.push(name.clone()),
+            Subject::Uplink(name) => of.uplinks.push(name.clone()),
+            Subject::Pool(name) => drop(pools.insert(name.clone())),
+            Subject::Port(_) => {}
+        }
+    }
+    Selection { pools: pools.into_iter().collect(), ..of }
 }
 
 /// As [`reconcile`], where everything but what is named is as it shall be.

@@ -206,7 +206,7 @@ fn another_path_to_a_disk_is_put_under_its_unit() {
     };
     let shown = |disks: Vec<Disk>| {
         let found = Discovered { seen: [("f".to_owned(), disks)].into(), ..Discovered::default() };
-        let desired = Desired { discovered: found, ..crate::config::read(text).unwrap() };
+        let desired = Desired { discovered: found.into(), ..crate::config::read(text).unwrap() };
         resolve::wanted(&desired, "main", &samples::paths())
     };
     let mut books = Books::new();

@@ -3,12 +3,9 @@
 use super::shared::{ChangeOptions, ConfigFile, Done, Server, read};
 use crate::error::ApiError;
 use crate::model::Desired;
-use crate::model::loss::{Connected, has_client};
 use crate::model::transition::{Change, Verb};
-use crate::supervisor::View;
 use fabric::attribute::Object;
-use protocol::message::AdapterStatus;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 impl ConfigFile {
@@ -82,14 +79,4 @@ impl Server {
             names.join(", ")
         )]
     }
-}
-
-/// Adapters that have a client, as far as it is known: one whose data plane does not answer counts as it was seen last.
-pub(super) fn connected(views: &BTreeMap<String, View>) -> Connected {
-    // Of one that died, too: its clients wait for the next.
-    let known = views.values().filter_map(|view| view.known.as_ref());
-    let adapters = known.flat_map(|known| &known.status.adapters);
-    let connected = adapters.filter(|adapter| has_client(adapter));
-    let queues = |of: &AdapterStatus| of.client_queues.max(of.client_num_io_queues);
-    connected.map(|adapter| (adapter.spec.name.clone(), queues(adapter))).collect()
 }

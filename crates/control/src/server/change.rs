@@ -1,9 +1,8 @@
 //! A change: judged and stored under the lock, carried out after it.
 
+use super::looked::{self, Looked};
 use super::registry::Key;
-use super::shared::{
-    ApplyOutcome, ChangeOptions, Done, Ledger, OnFailure, Server, WantedOfAll, accounts,
-};
+use super::shared::{ApplyOutcome, ChangeOptions, Done, Ledger, OnFailure, Server, WantedOfAll};
 use super::{drive, machine, media};
 use crate::caller;
 use crate::caller::Caller;
@@ -16,7 +15,7 @@ use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
 use crate::reconcile::reconcile;
 use crate::supervisor::View;
 use fabric::attribute::Object;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -43,12 +42,15 @@ impl Begun {
 }
 
 /// A change that may be made.
-struct Judged {
+pub(super) struct Judged {
     now: Desired,
     next: Desired,
     changes: Vec<Change>,
     losses: Vec<Loss>,
     warnings: Vec<String>,
+    /// What has to be known as it is now: adapters that change, and new volumes.
+    pub(super) adapters: BTreeSet<String>,
+    pub(super) volumes: BTreeSet<String>,
     /// What data planes were told, and what they will be.
     before: WantedOfAll,
     after: WantedOfAll,
@@ -273,9 +275,16 @@ impl Server {
         copied: Option<u64>,
     ) -> Result<Attempt, ApiError> {
         let options = asked.options;
-        let views = self.look_for_a_change().await;
-        let mut ledger = self.change.lock().await;
-        let judged = self.judge(views, options, edit)?;
+        let mut looked = Looked::new(self);
+        let (mut ledger, judged) = loop {
+            let ledger = self.change.lock().await;
+            let judged = self.judge(&looked, options, edit)?;
+            if looked.suffices(&judged) {
+                break (ledger, judged);
+            }
+            drop(ledger);
+            looked.look(self, &judged).await;
+        };
         if options.dry_run {
             return Ok(Attempt::Done(judged.done()));
         }
@@ -294,8 +303,13 @@ impl Server {
         } else {
             Vec::new()
         };
-        let attempt =
-            self.store(&mut ledger, asked, (copied, copies), (judged, footprint), !kept.is_empty());
+        let attempt = self.store(
+            &mut ledger,
+            asked,
+            (copied, copies),
+            (judged, footprint, &looked),
+            !kept.is_empty(),
+        );
         if attempt.is_err() {
             kept.into_iter().for_each(|operation| self.registry.restore(operation));
         }
@@ -319,7 +333,7 @@ impl Server {
         ledger: &mut Ledger,
         asked: &Asked,
         (copied, copies): (Option<u64>, bool),
-        (judged, footprint): (Judged, BTreeSet<Key>),
+        (judged, footprint, looked): (Judged, BTreeSet<Key>, &Looked),
         journal: bool,
     ) -> Result<Attempt, ApiError> {
         let Judged { now, next, changes, .. } = &judged;
@@ -329,7 +343,7 @@ impl Server {
             }
             return Ok(Attempt::Done(Done::default()));
         }
-        self.find_nothing(now, next)?;
+        self.find_nothing(now, next, looked)?;
         self.media_are_there(now, next)?;
         if let Some(id) = copied {
             if self.registry.get(id).is_none_or(|operation| operation.cancelled) {
@@ -364,20 +378,19 @@ impl Server {
 
     fn judge(
         &self,
-        views: BTreeMap<String, View>,
+        looked: &Looked,
         options: ChangeOptions,
         edit: &EditOf,
     ) -> Result<Judged, ApiError> {
         let stored = self.desired();
         let mut now = stored.clone();
-        let connected = super::apply::connected(&views);
-        let accounts = accounts(views);
-        now.allocations.maxima = self.maxima(&now, &accounts);
+        let accounts = looked.accounts();
+        now.allocations.maxima = self.maxima(&now, &accounts, looked);
         self.learn_files(&mut now);
         let mut next = now.clone();
         edit(&mut next)?;
         allocations::settle(&now, &mut next, fresh_number())?;
-        next.discovered = now.discovered.clone();
+        next.discovered = Arc::clone(&now.discovered);
         let Transition { next, changes } = {
             let mut neighbours = self.neighbours.lock().unwrap_or_else(PoisonError::into_inner);
             neighbours.follow(&now, &self.paths);
@@ -388,33 +401,30 @@ impl Server {
         if !changes.is_empty() {
             self.can_carry(&after)?;
         }
-        let losses = losses(&before, &after, &connected);
+        let mut adapters = looked::adapters_of(&before, &after);
+        let touched = changes.iter().filter(|change| change.object == Object::Adapter);
+        let touched = touched.filter(|change| now[Object::Adapter].contains_key(&change.name));
+        adapters.extend(touched.map(|change| change.name.clone()));
+        let losses = losses(&before, &after, &looked.connected(&adapters));
+        let new = now.differences(Object::Volume, &next).into_iter();
+        let new = new.filter(|difference| difference.before.is_none());
+        let volumes = new.map(|difference| difference.name().to_owned()).collect();
         let mut warnings = self.undone_by_the_file(&changes);
         warnings.extend(super::short::warnings(&next, &changes, &accounts));
         // What clients have negotiated since then was told nobody yet.
         let before =
             if now.allocations == stored.allocations { before } else { self.wanted(&stored) };
-        Ok(Judged { now, next, changes, losses, warnings, before, after })
+        Ok(Judged { now, next, changes, losses, warnings, adapters, volumes, before, after })
     }
 
     /// A new object begins with nothing: what an earlier one of its name left behind goes first.
-    fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), ApiError> {
+    fn find_nothing(&self, now: &Desired, next: &Desired, looked: &Looked) -> Result<(), ApiError> {
         let differences = now.differences(Object::Volume, next).into_iter();
         let new = differences.filter(|difference| difference.before.is_none());
-        let new: Vec<_> = new.filter_map(|difference| difference.after).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        let views = self.supervisor_views();
-        let mut open: BTreeMap<&str, (&String, &View)> = BTreeMap::new();
-        for (plane, view) in &views {
-            let volumes = view.account().into_iter().flat_map(|known| &known.status.volumes);
-            open.extend(volumes.map(|volume| (volume.spec.name.as_str(), (plane, view))));
-        }
-        for entry in &new {
-            let (name, set) = &**entry;
+        for entry in new.filter_map(|difference| difference.after) {
+            let (name, set) = &*entry;
             // A removal that waits for a data plane: the volume there is still the earlier one.
-            if let Some((plane, view)) = open.get(name.as_str()) {
+            if let Some((plane, view)) = looked.holder_of(name) {
                 let message = format!("data plane `{plane}` still has an earlier volume `{name}`");
                 let why = view.reason().unwrap_or_else(|| "its removal is tried again".to_owned());
                 return Err(ApiError::new(Code::InUse, message)

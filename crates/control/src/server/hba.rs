@@ -51,7 +51,7 @@ impl Server {
         // What was removed is forgotten on disk with the next change; to remove it again does nothing.
         desired.allocations.vports.retain(|vport| !gone.contains(vport) || wanted.contains(vport));
         let changed = desired.discovered.seen != found.seen;
-        desired.discovered = found;
+        desired.discovered = Arc::new(found);
         changed
     }
 
@@ -62,7 +62,7 @@ impl Server {
         let wanted = vports(&desired);
         let before = desired.discovered.seen.len();
         let made = desired.allocations.vports.clone();
-        desired.discovered.seen.retain(|adapter, _| {
+        Arc::make_mut(&mut desired.discovered).seen.retain(|adapter, _| {
             wanted.get(adapter).is_some_and(|vport| {
                 let elsewhere = |other: &Vport| other.wwpn == vport.wwpn && other != vport;
                 !made.iter().any(elsewhere)

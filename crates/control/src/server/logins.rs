@@ -1,8 +1,9 @@
 //! Who is logged in where.
 
 use super::links::is_down;
+use super::looked::Looked;
 use super::shared::{ApplyOutcome, Done, Server};
-use super::views::{adapter_of, adapters_of};
+use super::views::adapters_of;
 use crate::error::ApiError;
 use crate::model::Desired;
 use crate::model::allocations::Maximum;
@@ -158,6 +159,7 @@ impl Server {
         &self,
         now: &Desired,
         statuses: &BTreeMap<String, Arc<Status>>,
+        looked: &Looked,
     ) -> SharedMap<Maximum> {
         let aix = now[Object::Adapter]
             .iter()
@@ -168,10 +170,12 @@ impl Server {
         }
         let maxima = aix.into_iter().filter_map(|(name, set)| {
             let known = now.allocations.maxima.get(name).copied();
-            let account = statuses.get(now.dataplane_of_adapter(name));
+            let dataplane = now.dataplane_of_adapter(name);
+            let account = statuses.get(dataplane);
             // What is not known now stays as it was.
             let Some(status) = account else { return known.map(|m| (name.clone(), m)) };
-            let adapter = adapter_of(status, name).filter(|adapter| has_client(adapter))?;
+            let adapter = looked.adapter(dataplane, status, name);
+            let adapter = adapter.filter(|adapter| has_client(adapter))?;
             let connection = adapter.connections;
             let same = known.filter(|maximum| maximum.connection == connection);
             let mut terms = resolve::npiv_terms(

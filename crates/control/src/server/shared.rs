@@ -260,7 +260,7 @@ impl Server {
 
     /// Each data plane's account of itself, the last one where it does not answer now.
     pub async fn statuses(&self) -> BTreeMap<String, Arc<Status>> {
-        accounts(self.look().await)
+        accounts(&self.look().await)
     }
 
     /// What happened.
@@ -405,10 +405,10 @@ pub(super) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 }
 
 /// The accounts of processes that are there.
-pub(super) fn accounts(views: BTreeMap<String, View>) -> BTreeMap<String, Arc<Status>> {
-    let accounts = views.into_iter().filter_map(|(name, view)| {
+pub(super) fn accounts(views: &BTreeMap<String, View>) -> BTreeMap<String, Arc<Status>> {
+    let accounts = views.iter().filter_map(|(name, view)| {
         let known: &Known = view.account()?;
-        Some((name, Arc::clone(&known.status)))
+        Some((name.clone(), Arc::clone(&known.status)))
     });
     accounts.collect()
 }

@@ -1,6 +1,7 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
 use super::links::LinkView;
+use super::looked::named;
 use super::objects::{FailoverView, ObjectView};
 use super::pools::PoolView;
 use super::shared::Server;
@@ -646,7 +647,7 @@ pub(super) fn adapters_of(status: &Status) -> BTreeMap<&str, &AdapterStatus> {
 }
 
 pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a AdapterStatus> {
-    status.adapters.iter().find(|adapter| adapter.spec.name == name)
+    named(&status.adapters, name)
 }
 
 /// The outer option: whether the data plane answers; the inner one: whether it has the object.

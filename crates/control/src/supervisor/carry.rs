@@ -5,9 +5,10 @@ use super::{SupervisorThread, close, granted, grants};
 use crate::error::{ApiError, Code};
 use crate::link::LinkError;
 use crate::model::files;
-use crate::reconcile::{Action, Names, Subject, reconcile_of, without};
+use crate::model::resolve::Wanted;
+use crate::reconcile::{Action, Names, Subject, reconcile_of, selection, without};
 use crate::supervisor::view::lock;
-use protocol::message::{Failure, FailureCode, Reply, Request};
+use protocol::message::{Failure, FailureCode, Reply};
 use protocol::opener::Grants;
 use spec::{VolumeKind, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,7 @@ impl SupervisorThread {
         self.learn()?;
         let about = std::mem::take(&mut self.about);
         // What goes is closed with what it was granted, so that goes last.
-        grants(&self.grants).add(&self.granted_to(&about));
+        grants(&self.grants).add(&granted_to(&self.wanted, &about));
         let mut opened = false;
         let mut undone = Undone::default();
         let mut failed = Names::new();
@@ -66,7 +67,6 @@ impl SupervisorThread {
                 // Nobody takes what an earlier volume of the name had for a new one's.
                 Arc::make_mut(&mut lock(&self.view).opened).remove(name);
             }
-            self.stale |= takes(&action, &self.has);
             // Until it is heard that it is so, it is compared once more; so is a client that is spared something.
             self.about.insert(action.subject());
             let action = spared(action, &failed);
@@ -90,7 +90,7 @@ impl SupervisorThread {
                 }
             }
         }
-        if self.stale {
+        if self.stale || !self.taken.is_empty() {
             self.let_go(&failed, undone.is_empty());
         }
         self.about.append(&mut failed);
@@ -100,10 +100,14 @@ impl SupervisorThread {
         Ok(undone)
     }
 
-    /// Hears what the data plane has now: what has changed is to be compared, and of volumes it is noted which files they have.
+    /// Hears what the data plane has now: what has changed is to be compared, and of volumes it is noted which files they have. Nobody else changes what it
+    /// has, so that it is asked for what it was told, and for what is to be compared; and for all of it where something is tried again.
     fn learn(&mut self) -> Result<(), LinkError> {
+        let of = selection(&self.about, &self.wanted);
         let Some(link) = &mut self.link else { return Ok(()) };
-        self.about.append(&mut self.has.hear(link.account()?));
+        let again = std::mem::take(&mut self.again);
+        let account = if again { link.account()? } else { link.account_of(of)? };
+        self.about.append(&mut self.has.hear(account));
         let mut view = lock(&self.view);
         let mut learned = false;
         for subject in &self.about {
@@ -163,77 +167,58 @@ impl SupervisorThread {
         }
     }
 
-    /// What the data plane has to open for what is wanted of these.
-    fn granted_to(&self, about: &Names) -> Grants {
-        let mut grants = Grants::default();
-        for subject in about {
-            match subject {
-                Subject::Volume(name) => {
-                    self.wanted.volumes.get(name).into_iter().for_each(|spec| grants.volume(spec));
-                }
-                Subject::Adapter(name) => {
-                    self.wanted
-                        .adapters
-                        .get(name)
-                        .into_iter()
-                        .for_each(|spec| grants.adapter(spec));
-                }
-                Subject::Uplink(name) => {
-                    self.wanted.uplinks.get(name).into_iter().for_each(|spec| grants.uplink(spec));
-                }
-                Subject::Pool(name) => {
-                    self.wanted.pools.get(name).into_iter().for_each(|spec| grants.pool(spec));
-                }
-                Subject::Unit(_) | Subject::Port(_) => {}
-            }
-        }
-        grants
-    }
-
     /// What is not wanted any more is granted no longer, once all is done. A witness goes with the volume; what could not be closed or
     /// exchanged is still written.
     fn let_go(&mut self, failed: &Names, done: bool) {
-        let granted = granted(&self.wanted, self.launcher.socket());
+        let own = self.launcher.socket();
+        let taken = Some(&self.taken).filter(|_| !self.stale);
+        let granted = granted(&self.wanted, own, taken);
         let stays = failed.iter().filter_map(|subject| match subject {
             Subject::Volume(name) => self.has.volume(name)?.spec.kind.path(),
             _ => None,
         });
         let stay: BTreeSet<&Path> = stays.collect();
-        close(self.witnesses.keep(|path| granted.writes(path) || stay.contains(path)));
+        close(self.witnesses.keep(|path| {
+            let untouched = taken.is_some_and(|taken| !taken.has_file(path));
+            untouched || granted.writes(path) || stay.contains(path)
+        }));
         if done {
-            *grants(&self.grants) = granted;
-            self.stale = false;
+            match taken {
+                Some(taken) => grants(&self.grants).take(taken, &granted),
+                None => *grants(&self.grants) = granted,
+            }
+            (self.stale, self.taken) = (false, Grants::default());
         }
     }
 }
 
-/// Whether something that was granted is not, afterwards.
-fn takes(action: &Action, has: &crate::reconcile::Inventory) -> bool {
-    let of = |request: &Request| {
-        let mut grants = Grants::default();
-        grants.request(request);
-        grants
-    };
-    let before = match action {
-        Action::RemoveVolume { .. }
-        | Action::RemoveAdapter(_)
-        | Action::RemoveUplink(_)
-        | Action::RemovePool(_) => return true,
-        Action::PutVolume(spec) => {
-            has.volume(&spec.name).map(|open| Request::PutVolume(open.spec.clone()))
+/// What a data plane has to open for what is wanted of these.
+fn granted_to(wanted: &Wanted, about: &Names) -> Grants {
+    let mut grants = Grants::default();
+    for subject in about {
+        match subject {
+            Subject::Volume(name) => {
+                wanted.volumes.get(name).into_iter().for_each(|spec| grants.volume(spec));
+            }
+            Subject::Adapter(name) => {
+                wanted.adapters.get(name).into_iter().for_each(|spec| grants.adapter(spec));
+            }
+            Subject::Uplink(name) => {
+                wanted.uplinks.get(name).into_iter().for_each(|spec| grants.uplink(spec));
+            }
+            Subject::Pool(name) => {
+                wanted.pools.get(name).into_iter().for_each(|spec| grants.pool(spec));
+            }
+            Subject::Unit(_) | Subject::Port(_) => {}
         }
-        Action::PutAdapter(spec) => {
-            has.adapter(&spec.name).map(|there| Request::PutAdapter((*there.spec).clone()))
-        }
-        Action::PutUplink(spec) => {
-            has.uplink(&spec.name).map(|there| Request::PutUplink(there.spec.clone()))
-        }
-        Action::PutPool(spec) => {
-            has.pool(&spec.name).map(|there| Request::PutPool(there.spec.clone()))
-        }
-        Action::PutUnit(_) | Action::RemoveUnit(_) | Action::ResizeVolume { .. } => None,
-    };
-    before.is_some_and(|before| of(&before) != of(&action.request()))
+    }
+    grants
+}
+
+/// What of these was to be opened, and may not have to be any more.
+pub(super) fn taken(before: &Wanted, after: &Wanted, about: &Names) -> Grants {
+    let [was, is] = [before, after].map(|wanted| granted_to(wanted, about));
+    if was == is { Grants::default() } else { was }
 }
 
 /// An action that cannot succeed because its volume, or its volume's pool, could not be opened.
@@ -276,8 +261,38 @@ fn spared(action: Action, failed: &Names) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::Inventory;
+    use crate::model::{resolve, samples};
+    use crate::reconcile::{Inventory, differences};
+    use proptest::prelude::*;
     use spec::LuSpec;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// What is taken back change by change leaves what is granted to who asks for all at once.
+        #[test]
+        fn what_is_granted_is_what_is_wanted(
+            states in proptest::collection::vec((samples::desired(), any::<bool>()), 1..6),
+        ) {
+            let own = Path::new("/run/own.sock");
+            let mut before = Wanted::default();
+            let (mut all, mut gone) = (granted(&before, own, None), Grants::default());
+            let last = states.len() - 1;
+            for (index, (desired, done)) in states.iter().enumerate() {
+                let next = resolve::wanted(desired, "main", &samples::paths());
+                let about = differences(&before, &next);
+                gone.add(&taken(&before, &next, &about));
+                all.add(&granted_to(&next, &about));
+                // Something may not be done yet; then nothing is taken back.
+                if *done || index == last {
+                    all.take(&gone, &granted(&next, own, Some(&gone)));
+                    gone = Grants::default();
+                    prop_assert_eq!(&all, &granted(&next, own, None));
+                }
+                before = next;
+            }
+        }
+    }
 
     /// A pool that waits for a PV is no failure, and neither are its LUs.
     #[test]

@@ -9,7 +9,9 @@ use super::ailing::{ERRORS, Errors};
 use super::view::{Known, View, lock};
 use super::visits;
 use crate::trail::{Kind, Trail};
-use protocol::message::{Account, MINOR, Reply, Request, Status, VERSION, VolumeStatus};
+use protocol::message::{
+    Account, Changes, MINOR, Reply, Request, Selection, Status, VERSION, VolumeStatus,
+};
 use protocol::place::reach;
 use protocol::socket::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,7 +31,16 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 /// A handle on the thread.
 #[derive(Debug)]
 pub(super) struct Pulse {
-    asks: Sender<oneshot::Sender<()>>,
+    asks: Sender<Ask>,
+}
+
+/// What somebody wants to know.
+#[derive(Debug)]
+enum Ask {
+    /// All: it is noted.
+    All(oneshot::Sender<()>),
+    /// What is named, which is noted nowhere; nothing where all was looked at in its place.
+    Of(Selection, oneshot::Sender<Option<Changes>>),
 }
 
 impl Pulse {
@@ -59,10 +70,17 @@ impl Pulse {
     /// Returns when the data plane was asked: it has answered, or it was noted that it does not.
     pub(super) async fn look(&self) {
         let (done, looked) = oneshot::channel();
-        if self.asks.send(done).is_ok() {
+        if self.asks.send(Ask::All(done)).is_ok() {
             // An error is the end of the thread; what is known stays.
             let _ = looked.await;
         }
+    }
+
+    /// What the data plane has of what is named. Nothing where it says nothing of that alone: then what is known is as new as can be.
+    pub(super) async fn look_at(&self, of: Selection) -> Option<Changes> {
+        let (done, looked) = oneshot::channel();
+        self.asks.send(Ask::Of(of, done)).ok()?;
+        looked.await.ok()?
     }
 }
 
@@ -89,6 +107,8 @@ struct PulseThread {
 /// How a look ended.
 enum Look {
     Answered(Box<Status>),
+    /// What was named.
+    Named(Box<Changes>),
     /// Nobody is there, or somebody who does not speak this language.
     Nobody,
     /// Nothing came since then.
@@ -96,19 +116,45 @@ enum Look {
 }
 
 impl PulseThread {
-    fn run(mut self, inbox: &Receiver<oneshot::Sender<()>>) {
+    fn run(mut self, inbox: &Receiver<Ask>) {
         loop {
-            let mut waiting = match inbox.recv_timeout(EVERY) {
-                Ok(done) => vec![done],
-                Err(RecvTimeoutError::Timeout) => Vec::new(),
+            let mut waiting = Vec::new();
+            match inbox.recv_timeout(EVERY) {
+                Ok(Ask::Of(of, done)) => {
+                    let _ = done.send(self.look_at(of));
+                    continue;
+                }
+                Ok(Ask::All(done)) => waiting.push(done),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
-            };
+            }
             // Whoever came before the question is asked gets its answer.
-            waiting.extend(inbox.try_iter());
-            let look = self.look(Instant::now() + PATIENCE);
+            let mut named = Vec::new();
+            for ask in inbox.try_iter() {
+                match ask {
+                    Ask::All(done) => waiting.push(done),
+                    Ask::Of(_, done) => named.push(done),
+                }
+            }
+            let look = self.look(None, Instant::now() + PATIENCE);
             self.note(look);
             for done in waiting {
                 let _ = done.send(());
+            }
+            for done in named {
+                let _ = done.send(None);
+            }
+        }
+    }
+
+    fn look_at(&mut self, of: Selection) -> Option<Changes> {
+        // Whoever was silent is asked for all: what it has to say of that is to be noted.
+        let of = Some(of).filter(|_| lock(&self.view).silent.is_none());
+        match self.look(of, Instant::now() + PATIENCE) {
+            Look::Named(changes) => Some(*changes),
+            other => {
+                self.note(other);
+                None
             }
         }
     }
@@ -130,7 +176,7 @@ impl PulseThread {
                 }
                 None
             }
-            Look::Nobody => None,
+            Look::Nobody | Look::Named(_) => None,
             Look::Silent(since) => Some(since),
         };
         let pid = view.pid.map(|pid| format!("process {pid} ")).unwrap_or_default();
@@ -162,7 +208,8 @@ impl PulseThread {
         }
     }
 
-    fn look(&mut self, until: Instant) -> Look {
+    /// Asks for what is named, or for all.
+    fn look(&mut self, of: Option<Selection>, until: Instant) -> Look {
         // A connection that ended since the last look is made anew, once.
         for _ in 0..2 {
             let line = match self.line.take() {
@@ -176,7 +223,7 @@ impl PulseThread {
                     }
                 },
             };
-            match self.ask(line, until) {
+            match self.ask(line, of.as_ref(), until) {
                 Some(look) => return look,
                 None => self.line = None,
             }
@@ -200,13 +247,18 @@ impl PulseThread {
     }
 
     /// Nothing when the connection has ended.
-    fn ask(&mut self, mut line: Line, until: Instant) -> Option<Look> {
+    fn ask(&mut self, mut line: Line, of: Option<&Selection>, until: Instant) -> Option<Look> {
         // Of what was asked earlier the answer is not what is wanted now.
-        let mut asked = false;
+        let mut asked = None;
         loop {
             if line.pending.is_none() {
-                line.connection.send(&Account::question(line.minor), &[]).ok()?;
-                (line.pending, asked) = (Some(Instant::now()), true);
+                let named = of.filter(|_| line.minor >= 8);
+                let question = match named {
+                    Some(of) => Request::ChangesOf(of.clone()),
+                    None => Account::question(line.minor),
+                };
+                line.connection.send(&question, &[]).ok()?;
+                (line.pending, asked) = (Some(Instant::now()), Some(named.is_some()));
             }
             if !readable(&line.connection, until) {
                 let since = line.pending.unwrap_or_else(Instant::now);
@@ -215,15 +267,31 @@ impl PulseThread {
             }
             let (reply, _) = line.connection.receive::<Reply>().ok()?;
             line.pending = None;
-            match line.account.hear(reply) {
-                Reply::Hello { minor, .. } => line.minor = minor.min(MINOR),
-                Reply::Status(status) if asked => {
-                    self.line = Some(line);
-                    return Some(Look::Answered(Box::new(status)));
+            let look = match reply {
+                Reply::Hello { minor, .. } => {
+                    line.minor = minor.min(MINOR);
+                    continue;
+                }
+                // One of an earlier version tells all.
+                Reply::Status(status) => {
+                    line.account.tell(status);
+                    Look::Answered(Box::new(line.account.status()))
+                }
+                Reply::Changes(changes) => {
+                    line.account.hear(changes.clone());
+                    match asked {
+                        Some(true) => Look::Named(Box::new(changes)),
+                        Some(false) => Look::Answered(Box::new(line.account.status())),
+                        None => continue,
+                    }
                 }
                 // Another version: the supervisor says so.
                 Reply::Error(_) => return Some(Look::Nobody),
-                _ => {}
+                _ => continue,
+            };
+            if asked.is_some() {
+                self.line = Some(line);
+                return Some(look);
             }
         }
     }

@@ -15,7 +15,7 @@ use std::time::Instant;
 /// What a data plane said of itself, and when.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Its account.
+    /// Its account, with its lists in the order of names.
     pub status: Arc<Status>,
     /// When it came.
     pub at: Instant,

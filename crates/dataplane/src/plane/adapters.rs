@@ -48,6 +48,7 @@ impl Plane {
         }
         let adapter = Arc::clone(adapter);
         // From now on it is seen by whoever asks who uses something.
+        state.named.note(&spec);
         adapter.is_to_be(&spec);
         let what = "changes, waits for what its disks have under way";
         let change = going::Change { asked, what, holds: vec![about.clone()], about };
@@ -118,15 +119,17 @@ impl Plane {
 }
 
 impl State {
-    pub(super) fn status_of(&self, (name, adapter): (&String, &Arc<Adapter>)) -> AdapterStatus {
+    pub(super) fn status_of(&self, name: &str, adapter: &Adapter) -> AdapterStatus {
         let status = adapter.status();
-        let goes_on = self.held(&Subject::Adapter(name.clone()));
+        let goes_on = self.held(&Subject::Adapter(name.to_owned()));
         let goes_on = goes_on.map(|goes_on| goes_on.message);
         AdapterStatus { reason: goes_on.or(status.reason), ..status }
     }
 
     fn enter_adapter(&mut self, name: String, adapter: Arc<Adapter>) {
-        if let Some(scsi) = adapter.shared().spec().scsi() {
+        let spec = adapter.shared().spec();
+        self.named.note(&spec);
+        if let Some(scsi) = spec.scsi() {
             self.initiators.entry(scsi.initiator).or_default().insert(name.clone());
         }
         self.adapters.insert(name, adapter);
@@ -134,6 +137,7 @@ impl State {
 
     fn leave_adapter(&mut self, name: &str) {
         let Some(adapter) = self.adapters.remove(name) else { return };
+        self.named.leave(name);
         if let Some(scsi) = adapter.shared().spec().scsi() {
             forget(&mut self.initiators, &scsi.initiator, name);
         }

@@ -107,6 +107,7 @@ impl Plane {
         {
             state.storage.left.insert(name.to_owned(), Left { unit, volume: spec.volume });
         }
+        state.named.forget_unit(name);
         Ok(Reply::Done)
     }
 }
@@ -133,7 +134,9 @@ impl State {
     /// Adapters whose client sees a unit, now or in their next form.
     fn seers(&self, unit: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
         let unit = [unit.to_owned()];
-        self.adapters.iter().filter(move |(_, adapter)| adapter.is(|spec| sees(spec, &unit)))
+        let named = self.named.of(None, &unit).into_iter();
+        let named = named.filter_map(|name| self.adapters.get_key_value(name));
+        named.filter(move |(_, adapter)| adapter.is(|spec| sees(spec, &unit)))
     }
 }
 

@@ -228,6 +228,7 @@ impl Plane {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
         state.opening.remove(name);
+        state.named.forget_volume(name);
         let Some(gone) = state.storage.take_volume(name) else { return Ok(Reply::Done) };
         // It is seen until it is gone: closing it may wait for what the kernel has yet to bring to the disk.
         state.away.insert(name.to_owned(), gone.status());
@@ -339,9 +340,17 @@ impl State {
         stay.map(OpenVolume::status).chain(self.away.values().cloned()).collect()
     }
 
+    /// One, if it is there.
+    pub(super) fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        let stays = || self.storage.volumes.get(name).map(OpenVolume::status);
+        self.away.get(name).cloned().or_else(stays)
+    }
+
     /// Whether it is the disk of a block adapter, now or in its next form.
     pub(super) fn is_block_disk(&self, volume: &str) -> bool {
-        self.adapters.values().any(|adapter| adapter.is(|spec| spec.uses_volume(volume)))
+        let named = self.named.of(Some(volume), []).into_iter();
+        let mut named = named.filter_map(|name| self.adapters.get(name));
+        named.any(|adapter| adapter.is(|spec| spec.uses_volume(volume)))
     }
 }
 

@@ -3,7 +3,7 @@
 //! An account names every LUN of every client; of thousands of adapters hardly one changes between two looks. So each connection
 //! remembers what it has told, and tells what is new. Both sides hold the same account: [`Account`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,67 +91,79 @@ impl Named for PoolStatus {
     }
 }
 
-impl<T: Named> Delta<T> {
-    fn between(before: &[T], now: &[T]) -> Delta<T> {
-        let mut known: BTreeMap<&str, &T> = before.iter().map(|one| (one.name(), one)).collect();
-        let other = |one: &&T| known.remove(one.name()) != Some(*one);
-        let changed: Vec<T> = now.iter().filter(other).cloned().collect();
-        Delta { gone: known.into_keys().map(str::to_owned).collect(), now: changed }
-    }
+/// What of an account is asked for, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selection {
+    /// Volumes.
+    pub volumes: Vec<String>,
+    /// Logical units.
+    pub units: Vec<String>,
+    /// Adapters.
+    pub adapters: Vec<String>,
+    /// Uplinks.
+    pub uplinks: Vec<String>,
+    /// Storage pools.
+    pub pools: Vec<String>,
+}
 
-    /// In the order of names, as every account is.
-    fn apply(self, list: &mut Vec<T>) {
-        if self.gone.is_empty() && self.now.is_empty() {
-            return;
-        }
-        let all = std::mem::take(list).into_iter();
-        let mut all: BTreeMap<String, T> = all.map(|one| (one.name().to_owned(), one)).collect();
-        for name in &self.gone {
-            all.remove(name);
-        }
-        all.extend(self.now.into_iter().map(|one| (one.name().to_owned(), one)));
-        *list = all.into_values().collect();
+/// Named things of one kind, as the other side knows them.
+#[derive(Debug)]
+struct Shelf<T>(BTreeMap<String, T>);
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Shelf<T> {
+        Shelf(BTreeMap::new())
     }
 }
 
-impl Changes {
-    /// What makes `now` of `before`, both in the order of names.
-    #[must_use]
-    pub fn between(before: &Status, now: &Status) -> Changes {
-        Changes {
-            pid: now.pid,
-            version: now.version.clone(),
-            uptime_s: now.uptime_s,
-            confinement: now.confinement.clone(),
-            channels: now.channels.clone(),
-            opening: now.opening.clone(),
-            volumes: Delta::between(&before.volumes, &now.volumes),
-            units: Delta::between(&before.units, &now.units),
-            adapters: Delta::between(&before.adapters, &now.adapters),
-            uplinks: Delta::between(&before.uplinks, &now.uplinks),
-            pools: Delta::between(&before.pools, &now.pools),
+impl<T: Named> Shelf<T> {
+    /// Becomes what there is now; what differs.
+    fn become_all(&mut self, now: Vec<T>) -> Delta<T> {
+        let mut before = std::mem::take(&mut self.0);
+        let mut delta = Delta::default();
+        for one in now {
+            let name = one.name().to_owned();
+            if before.remove(&name).as_ref() != Some(&one) {
+                delta.now.push(one.clone());
+            }
+            self.0.insert(name, one);
         }
+        delta.gone = before.into_keys().collect();
+        delta
     }
 
-    /// Makes of an account the one after it.
-    pub fn apply(self, status: &mut Status) {
-        let Changes { pid, version, uptime_s, confinement, channels, opening, .. } = self;
-        let Changes { volumes, units, adapters, uplinks, pools, .. } = self;
-        (status.pid, status.version, status.uptime_s) = (pid, version, uptime_s);
-        status.confinement = confinement;
-        (status.channels, status.opening) = (channels, opening);
-        volumes.apply(&mut status.volumes);
-        units.apply(&mut status.units);
-        adapters.apply(&mut status.adapters);
-        uplinks.apply(&mut status.uplinks);
-        pools.apply(&mut status.pools);
+    /// Becomes in what is named what there is of it now, all of which is told.
+    fn become_some(&mut self, names: Vec<String>, now: Vec<T>) -> Delta<T> {
+        let there: BTreeSet<&str> = now.iter().map(Named::name).collect();
+        let gone = names.into_iter().filter(|name| !there.contains(name.as_str())).collect();
+        let delta = Delta { gone, now };
+        self.hear(delta.clone());
+        delta
+    }
+
+    fn hear(&mut self, delta: Delta<T>) {
+        for name in &delta.gone {
+            self.0.remove(name);
+        }
+        self.0.extend(delta.now.into_iter().map(|one| (one.name().to_owned(), one)));
+    }
+
+    fn list(&self) -> Vec<T> {
+        self.0.values().cloned().collect()
     }
 }
 
 /// The account that both sides of a connection hold.
 #[derive(Debug, Default)]
 pub struct Account {
-    status: Status,
+    /// Without its lists.
+    rest: Status,
+    volumes: Shelf<VolumeStatus>,
+    units: Shelf<UnitStatus>,
+    adapters: Shelf<AdapterStatus>,
+    uplinks: Shelf<UplinkStatus>,
+    pools: Shelf<PoolStatus>,
 }
 
 impl Account {
@@ -163,19 +175,74 @@ impl Account {
 
     /// What to tell whoever asks for changes.
     pub fn tell(&mut self, now: Status) -> Reply {
-        let changes = Changes::between(&self.status, &now);
-        self.status = now;
-        Reply::Changes(changes)
+        let Status { pid, version, uptime_s, confinement, channels, opening, .. } = now;
+        let Status { volumes, units, adapters, uplinks, pools, .. } = now;
+        self.rest = Status {
+            pid,
+            version: version.clone(),
+            uptime_s,
+            confinement: confinement.clone(),
+            channels: channels.clone(),
+            opening: opening.clone(),
+            ..Status::default()
+        };
+        Reply::Changes(Changes {
+            pid,
+            version,
+            uptime_s,
+            confinement,
+            channels,
+            opening,
+            volumes: self.volumes.become_all(volumes),
+            units: self.units.become_all(units),
+            adapters: self.adapters.become_all(adapters),
+            uplinks: self.uplinks.become_all(uplinks),
+            pools: self.pools.become_all(pools),
+        })
     }
 
-    /// An answer with the whole account in place of its changes.
-    pub fn hear(&mut self, reply: Reply) -> Reply {
-        match reply {
-            Reply::Changes(changes) => {
-                changes.apply(&mut self.status);
-                Reply::Status(self.status.clone())
-            }
-            other => other,
+    /// What to tell whoever asks for what is named; `now` has nothing else.
+    pub fn tell_of(&mut self, of: Selection, now: Status) -> Reply {
+        let Status { pid, version, uptime_s, confinement, channels, opening, .. } = now;
+        let Status { volumes, units, adapters, uplinks, pools, .. } = now;
+        Reply::Changes(Changes {
+            pid,
+            version,
+            uptime_s,
+            confinement,
+            channels,
+            opening,
+            volumes: self.volumes.become_some(of.volumes, volumes),
+            units: self.units.become_some(of.units, units),
+            adapters: self.adapters.become_some(of.adapters, adapters),
+            uplinks: self.uplinks.become_some(of.uplinks, uplinks),
+            pools: self.pools.become_some(of.pools, pools),
+        })
+    }
+
+    /// Takes an answer in: [`Account::status`] has it from now on.
+    pub fn hear(&mut self, changes: Changes) {
+        let Changes { pid, version, uptime_s, confinement, channels, opening, .. } = changes;
+        let Changes { volumes, units, adapters, uplinks, pools, .. } = changes;
+        self.rest =
+            Status { pid, version, uptime_s, confinement, channels, opening, ..Status::default() };
+        self.volumes.hear(volumes);
+        self.units.hear(units);
+        self.adapters.hear(adapters);
+        self.uplinks.hear(uplinks);
+        self.pools.hear(pools);
+    }
+
+    /// All that was heard, in the order of names.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            volumes: self.volumes.list(),
+            units: self.units.list(),
+            adapters: self.adapters.list(),
+            uplinks: self.uplinks.list(),
+            pools: self.pools.list(),
+            ..self.rest.clone()
         }
     }
 }
@@ -216,8 +283,44 @@ mod tests {
             let Reply::Changes(changes) = told.tell(now.clone()) else { panic!("changes") };
             let Delta { gone, now: new } = &changes.volumes;
             assert_eq!([gone.len(), new.len()], counts, "{changes:?}");
-            assert_eq!(heard.hear(Reply::Changes(changes)), Reply::Status(now));
+            heard.hear(changes);
+            assert_eq!(heard.status(), now);
         }
-        assert_eq!(heard.hear(Reply::Done), Reply::Done);
+    }
+
+    #[test]
+    fn what_was_told_by_name_is_not_forgotten_by_who_tells_the_rest() {
+        let (mut told, mut heard) = (Account::default(), Account::default());
+        let mut tell = |of: Option<&[&str]>, now: &[(&str, u64)]| {
+            let now = status(now);
+            let reply = match of {
+                None => told.tell(now),
+                Some(names) => {
+                    let volumes: Vec<String> = names.iter().map(|name| (*name).into()).collect();
+                    let mut part = now;
+                    part.volumes.retain(|one| volumes.contains(&one.spec.name));
+                    told.tell_of(Selection { volumes, ..Selection::default() }, part)
+                }
+            };
+            let Reply::Changes(changes) = reply else { panic!("changes") };
+            let counts = [changes.volumes.gone.len(), changes.volumes.now.len()];
+            heard.hear(changes);
+            (heard.status().volumes, counts)
+        };
+        let volumes = |volumes: &[(&str, u64)]| status(volumes).volumes;
+        // Before anything else was told.
+        let (heard, counts) = tell(Some(&["b", "none"]), &[("a", 1), ("b", 1)]);
+        assert_eq!((heard, counts), (volumes(&[("b", 1)]), [1, 1]));
+        let (heard, counts) = tell(None, &[("a", 1), ("b", 1)]);
+        assert_eq!((heard, counts), (volumes(&[("a", 1), ("b", 1)]), [0, 1]));
+        // It changes and changes back, and is told by name in between.
+        tell(Some(&["a"]), &[("a", 2), ("b", 9)]);
+        let (heard, counts) = tell(None, &[("a", 1), ("b", 1)]);
+        assert_eq!((heard, counts), (volumes(&[("a", 1), ("b", 1)]), [0, 1]));
+        // It goes and comes again.
+        let (heard, _) = tell(Some(&["a"]), &[("b", 1)]);
+        assert_eq!(heard, volumes(&[("b", 1)]));
+        let (heard, counts) = tell(None, &[("a", 1), ("b", 1)]);
+        assert_eq!((heard, counts), (volumes(&[("a", 1), ("b", 1)]), [0, 1]));
     }
 }

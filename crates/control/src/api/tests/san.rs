@@ -377,7 +377,8 @@ async fn a_port_lends_its_commands_to_its_adapters() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_data_plane_cannot_reset_marks_and_says_so() {
     let bench = Bench::san().await;
-    // The fake knows the first messages only, and would answer this one with an error of its own.
+    // It knows the first messages only, and would answer this one with an error of its own.
+    bench.with_an_earlier_program().await;
     let (status, refusal) = bench.call("POST", "/v1/adapters/f/reset-marks", json!({})).await;
     assert_eq!(status, 400, "{refusal}");
     let text = refusal.to_string();

@@ -29,6 +29,7 @@ fn many(adapters: usize, luns: usize) -> String {
 async fn what_a_data_plane_of_an_earlier_program_cannot_be_asked_about_is_refused_before_it_is_stored()
  {
     let bench = Bench::new().await;
+    bench.with_an_earlier_program().await;
     let options = ChangeOptions {
         dry_run: false,
         allow: Allow::default(),
@@ -84,8 +85,8 @@ fn fabric(adapters: usize) -> String {
     text
 }
 
-/// Of how many objects it is worked out anew what data planes shall be, for each of some changes.
-async fn worked_out(adapters: usize) -> Vec<(&'static str, u64)> {
+/// Of how many objects it is worked out anew what data planes shall be, for each of some changes, and how many a data plane is asked for.
+async fn worked_out(adapters: usize) -> Vec<(&'static str, u64, u64)> {
     let bench = Bench::new().await;
     let options = ChangeOptions {
         dry_run: false,
@@ -96,8 +97,13 @@ async fn worked_out(adapters: usize) -> Vec<(&'static str, u64)> {
     let state = config::read(&fabric(adapters)).unwrap();
     bench.server.apply(state, false, options).await.unwrap();
     let count = || bench.server.resolved_objects.load(std::sync::atomic::Ordering::Relaxed);
+    let asked = || bench.fake("main").books().asked.1;
+    let (looks, since) = (bench.fake("main").books().asked.0, std::time::Instant::now());
     let set = |attribute: &str, value: Value| json!({ "attributes": { attribute: value } });
     let new = |name: &str, attributes: Value| json!({ "name": name, "attributes": attributes });
+    // That it was done is heard with the next change.
+    let first = set("limit_iops", json!(4000));
+    assert_eq!(bench.call("PATCH", "/v1/volumes/v1", first).await.0, 200);
     let mut all = Vec::new();
     for (method, path, body) in [
         ("PATCH", "/v1/volumes/v1", set("limit_iops", json!(5000))),
@@ -110,15 +116,19 @@ async fn worked_out(adapters: usize) -> Vec<(&'static str, u64)> {
         ("DELETE", "/v1/adapters/w", Value::Null),
         ("DELETE", "/v1/zones/z3", Value::Null),
     ] {
-        let before = count();
+        let (before, known) = (count(), asked());
         let (status, answer) = bench.call(method, path, body).await;
         assert!(status < 300, "{method} {path}: {answer}");
-        all.push((path, count() - before));
+        all.push((path, count() - before, asked() - known));
     }
-    let before = count();
+    let (before, known) = (count(), asked());
     let one = config::read("[volume.v0]\nkind = \"null\"\nsize = \"2MiB\"\n").unwrap();
     bench.server.apply(one, false, options).await.unwrap();
-    all.push(("apply", count() - before));
+    all.push(("apply", count() - before, asked() - known));
+    // All that it has is asked for now and then, by the clock.
+    let seconds = since.elapsed().as_secs();
+    let looks = bench.fake("main").books().asked.0 - looks;
+    assert!(looks <= 2 + seconds / 5, "{looks} looks at everything in {seconds} s");
     all
 }
 
@@ -126,5 +136,6 @@ async fn worked_out(adapters: usize) -> Vec<(&'static str, u64)> {
 async fn what_data_planes_shall_be_is_worked_out_of_what_a_change_has_to_do_with() {
     let (few, many) = (worked_out(40).await, worked_out(400).await);
     assert_eq!(few, many);
-    assert!(many.iter().all(|(_, objects)| (1..250).contains(objects)), "{many:?}");
+    assert!(many.iter().all(|(_, objects, _)| (1..250).contains(objects)), "{many:?}");
+    assert!(many.iter().all(|(.., asked)| *asked < 250), "{many:?}");
 }

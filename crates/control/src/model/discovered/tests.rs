@@ -18,7 +18,7 @@ fn disk(host: u32, id: u8, lun: u16, wwid: &str) -> Disk {
 fn desired(found: Discovered) -> Desired {
     let text = "[port.fcs0]\nhost=\"host3\"\n[adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n\
                 [adapter.g]\nkind=\"fc\"\nport=\"fcs0\"\n";
-    Desired { discovered: found, ..crate::config::read(text).unwrap() }
+    Desired { discovered: found.into(), ..crate::config::read(text).unwrap() }
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn reservations_of_a_disk_hold_only_where_every_port_says_so() {
              [adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n[adapter.g]\nkind=\"fc\"\nport=\"fcs1\"\n"
         );
         let found = Discovered { seen: seen.clone().into(), ..Discovered::default() };
-        let desired = Desired { discovered: found, ..crate::config::read(&text).unwrap() };
+        let desired = Desired { discovered: found.into(), ..crate::config::read(&text).unwrap() };
         let wanted = resolve::wanted(&desired, "main", &samples::paths());
         assert_eq!(wanted.units["hba.5000c500deadbeef"].reservations, expected, "{first} {second}");
     }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::hba::Disk;
+use crate::model::discovered::Discovered;
 use crate::model::{allocations, samples};
 use fabric::attribute::Value;
 use proptest::prelude::*;
@@ -107,9 +109,13 @@ proptest! {
             (any::<bool>(), proptest::collection::vec(step(), 1..4)),
             1..6,
         ),
+        hba in proptest::option::of(proptest::collection::vec(0_u16..4, 4)),
     ) {
         let paths = samples::paths();
         let (mut now, mut neighbours) = (first, Neighbours::default());
+        if let Some(luns) = hba {
+            now.discovered = found(&now, &luns).into();
+        }
         for (follow, steps) in &changes {
             if *follow {
                 neighbours.follow(&now, &paths);
@@ -126,6 +132,26 @@ proptest! {
             now = next;
         }
     }
+}
+
+/// Disks behind virtual ports of its first adapters.
+fn found(state: &Desired, luns: &[u16]) -> Discovered {
+    let disk = |host: usize, lun: u16| Disk {
+        host: host as u32,
+        id: host as u8,
+        target: "50:05:07:68:01:00:00:09".parse().unwrap(),
+        lun,
+        device: format!("/dev/sd{host}{lun}").into(),
+        block_size: 512,
+        wwid: format!("naa.600507680000000{lun}"),
+    };
+    let fc = state[Object::Adapter]
+        .iter()
+        .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
+    let seen = fc.zip(luns).enumerate().map(|(host, ((name, _), lun))| {
+        (name.clone(), (0..*lun).map(|lun| disk(host, lun)).collect())
+    });
+    Discovered { seen: seen.collect(), ..Discovered::default() }
 }
 
 /// What data planes shall be.
@@ -149,7 +175,7 @@ const EVERY_WAY: &str = "[dataplane.side]\n[port.p]\n[volume.v]\nkind=\"null\"\n
 #[test]
 fn what_clients_see_in_every_way_follows_a_change_of_all_that_it_takes() {
     let paths = samples::paths();
-    let mut all = crate::config::read(&format!("{BESIDE}{EVERY_WAY}")).unwrap();
+    let mut all = crate::config::read(&format!("{BESIDE}{EVERY_WAY}{WIRED}{POOLED}")).unwrap();
     allocations::settle(&Desired::default(), &mut all, 1).unwrap();
     let all = validate(&all, &paths).unwrap();
     let mut neighbours = Neighbours::default();
@@ -177,6 +203,12 @@ fn what_clients_see_in_every_way_follows_a_change_of_all_that_it_takes() {
         (Object::Adapter, "f", "queues", Value::Number(3)),
         (Object::Vtd, "disk", "lun", Value::Number(9)),
         (Object::Medium, "m", "path", text("/n")),
+        (Object::Network, "n", "mtu", Value::Number(9000)),
+        (Object::Network, "n", "dataplane", text("side")),
+        (Object::Uplink, "up", "vlans", text("7")),
+        (Object::Adapter, "e", "pvid", Value::Number(5)),
+        (Object::Pool, "r", "dataplane", text("side")),
+        (Object::Volume, "l", "thick", Value::Switch(true)),
     ] {
         let mut other = all.clone();
         let set = other[object].get_mut(name).unwrap();
@@ -189,15 +221,31 @@ fn what_clients_see_in_every_way_follows_a_change_of_all_that_it_takes() {
         for (now, next) in [(&all, &other), (&other, &all)] {
             let (before, after) = (whole(now), whole(next));
             seen += usize::from(before != after);
-            if let Some((found, _)) = neighbours.wanted((now, &before), next, &paths) {
-                assert!(found == after, "{what}");
-            } else {
-                assert!(what.contains("dataplane side"), "{what}");
+            match neighbours.wanted((now, &before), next, &paths) {
+                Some((made, _)) => assert!(made == after, "{what}"),
+                None => assert!(what == "without dataplane side", "{what}"),
+            }
+            // The same with disks that are found behind the HBA of a client: what has to do with these is worked out as a whole.
+            let [now, next] = [now, next].map(|state| {
+                let discovered = found(state, &[2]).into();
+                Desired { discovered, ..state.clone() }
+            });
+            let (before, after) = (whole(&now), whole(&next));
+            if let Some((made, _)) = neighbours.wanted((&now, &before), &next, &paths) {
+                assert!(made == after, "{what}, with an HBA");
             }
         }
     }
-    assert!(seen >= 40, "{seen}");
+    assert!(seen >= 52, "{seen}");
 }
+
+/// A network with a client and a way out.
+const WIRED: &str = "[network.n]\n[adapter.e]\nkind=\"ethernet\"\nnetwork=\"n\"\n\
+    [uplink.up]\nnetwork=\"n\"\ninterface=\"eth7\"\n";
+
+/// An LU, and its client.
+const POOLED: &str = "[pool.q]\npvs=\"/q1\"\n[volume.l]\nkind=\"lu\"\npool=\"q\"\nsize=\"64MiB\"\n[adapter.l]\nvolume=\"l\"\n\
+    [volume.k]\nkind=\"lu\"\npool=\"q\"\nsize=\"64MiB\"\n[pool.r]\npvs=\"/r1\"\n[volume.j]\nkind=\"lu\"\npool=\"r\"\nsize=\"64MiB\"\n";
 
 /// Adapters of virtual Fibre Channel, each with a zone and two masks, ten to a target.
 pub(crate) fn fabric_of(count: usize) -> Desired {

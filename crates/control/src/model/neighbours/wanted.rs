@@ -5,6 +5,7 @@
 //! ([`resolve::wanted`]). Its tests hold both against each other.
 
 use super::{Claim, Neighbours, claims_of};
+use crate::model::discovered::Discovered;
 use crate::model::map::SharedMap;
 use crate::model::resolve::{self, MEDIUM_UNIT, Wanted};
 use crate::model::{Desired, Key, mentions_of, pools, san};
@@ -34,14 +35,17 @@ impl Neighbours {
         paths: &Paths,
     ) -> Option<(WantedOfAll, usize)> {
         let (before, after) = (&known.allocations, &next.allocations);
-        let found = |state: &Desired| !state.discovered.seen.is_empty();
-        if before.system != after.system || found(known) || found(next) {
+        if before.system != after.system || known.discovered != next.discovered {
             return None;
         }
         let changed = known.touched(next);
-        let of_all = |(object, _): &Key| {
-            use Object as O;
-            matches!(object, O::DataPlane | O::Pool | O::Network | O::Uplink | O::Trunk | O::Sea)
+        let seen = &next.discovered.seen;
+        let of_all = |(object, name): &Key| match object {
+            Object::DataPlane => true,
+            // Whose disks are found, and by which way, is found for all.
+            Object::Port => !seen.is_empty(),
+            Object::Adapter => seen.contains_key(name),
+            _ => false,
         };
         let all: usize = Object::ALL.into_iter().map(|object| next[object].len()).sum();
         if changed.iter().any(of_all) || 2 * changed.len() > all {
@@ -69,7 +73,13 @@ impl Neighbours {
         let names = before.files.differences(&after.files);
         let names = names.iter().map(|difference| difference.name().to_owned()).collect();
         affected.extend(of(Object::Volume, names));
-        let part = around.part(&affected);
+        let is = |objects: &[Object]| changed.iter().any(|(object, _)| objects.contains(object));
+        let uplinks = is(&[Object::Network, Object::Uplink, Object::Trunk, Object::Sea]);
+        let pools = is(&[Object::Pool]) || before.pools != after.pools;
+        let mut part = around.part(&affected);
+        let own = part[Object::Adapter].keys().filter_map(|name| seen.get_key_value(name));
+        let own = own.map(|(name, disks)| (name.clone(), disks.clone())).collect();
+        part.discovered = Discovered { seen: own, ..Discovered::default() }.into();
         let size = Object::ALL.into_iter().map(|object| part[object].len()).sum();
         let one = |(dataplane, whole): (&String, &Wanted)| {
             let part = resolve::wanted(&part, dataplane, paths);
@@ -89,8 +99,12 @@ impl Neighbours {
                     _ => put(&mut whole.adapters, &part.adapters, name),
                 }
             }
-            if before.pools != after.pools {
+            if pools {
                 whole.pools = pools::wanted(next, dataplane, paths);
+            }
+            // There are as many as the host has interfaces.
+            if uplinks {
+                whole.uplinks = resolve::network::uplinks(next, dataplane).into_iter().collect();
             }
             (dataplane.clone(), whole)
         };
@@ -166,12 +180,14 @@ impl Around<'_> {
             Object::Zone | Object::Mask => self.members(key, Object::Adapter, all),
             Object::Port => all.extend(self.users(*object, name, Object::Adapter).cloned()),
             Object::Medium => drop(all.insert(key.clone())),
-            Object::DataPlane
-            | Object::Pool
-            | Object::Network
-            | Object::Uplink
-            | Object::Trunk
-            | Object::Sea => {}
+            Object::Network => all.extend(self.users(*object, name, Object::Adapter).cloned()),
+            // An LU is where its pool is.
+            Object::Pool => {
+                for volume in self.users(*object, name, Object::Volume) {
+                    self.affected(volume, all);
+                }
+            }
+            Object::DataPlane | Object::Uplink | Object::Trunk | Object::Sea => {}
         }
     }
 

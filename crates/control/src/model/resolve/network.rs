@@ -60,7 +60,7 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
 }
 
 /// The uplinks of a data plane: those of its networks.
-pub(super) fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpec> {
+pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpec> {
     let spec = |(name, set): (&String, &Attributes)| {
         let Connection { network: whose, pvid, vids } = connection(desired, name, set)?;
         let network = desired[Object::Network].get(whose)?;

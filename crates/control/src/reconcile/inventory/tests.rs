@@ -5,7 +5,7 @@ use crate::fake::Books;
 use crate::model::resolve;
 use crate::model::samples;
 use proptest::prelude::*;
-use protocol::message::{AdapterState, Reply};
+use protocol::message::{Account, AdapterState, Reply};
 
 fn wanted() -> impl Strategy<Value = Wanted> {
     samples::desired().prop_map(|desired| resolve::wanted(&desired, "main", &samples::paths()))
@@ -15,21 +15,35 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 struct Told {
     books: Books,
     has: Inventory,
-    told: Status,
+    told: Account,
     wanted: Wanted,
     about: Names,
+    /// It is asked for what is to be compared, and for nothing else.
+    by_name: bool,
 }
 
 impl Told {
-    fn new() -> Told {
-        let (books, has, told) = (Books::new(), Inventory::default(), Status::default());
-        Told { books, has, told, wanted: Wanted::default(), about: Names::new() }
+    fn new(by_name: bool) -> Told {
+        Told {
+            books: Books::new(),
+            has: Inventory::default(),
+            told: Account::default(),
+            wanted: Wanted::default(),
+            about: Names::new(),
+            by_name,
+        }
     }
 
     fn hear(&mut self) {
-        let now = self.books.status.clone();
-        self.about.append(&mut self.has.hear(Changes::between(&self.told, &now)));
-        self.told = now;
+        let reply = if self.by_name {
+            let of = selection(&self.about, &self.wanted);
+            let part = self.books.part(&of);
+            self.told.tell_of(of, part)
+        } else {
+            self.told.tell(self.books.status.clone())
+        };
+        let Reply::Changes(changes) = reply else { panic!("changes") };
+        self.about.append(&mut self.has.hear(changes));
     }
 
     /// Carries out so many actions of those that lead to what is wanted; the others have failed.
@@ -57,7 +71,7 @@ proptest! {
     fn what_has_changed_leads_to_the_same_actions(
         changes in proptest::collection::vec((wanted(), 0usize..12, any::<prop::sample::Index>()), 1..6),
     ) {
-        let mut told = Told::new();
+        let mut told = Told::new(false);
         for (wanted, most, index) in &changes {
             told.make(wanted, *most);
             // It has troubles of its own.
@@ -72,11 +86,26 @@ proptest! {
         told.make(last, 0);
         prop_assert!(told.about.is_empty(), "something was left: {:?}", told.about);
     }
+
+    /// The same where nothing changes by itself, and only what is to be compared is asked for.
+    #[test]
+    fn what_is_asked_for_by_name_leads_to_the_same_actions(
+        changes in proptest::collection::vec((wanted(), 0usize..12), 1..6),
+    ) {
+        let mut told = Told::new(true);
+        for (wanted, most) in &changes {
+            told.make(wanted, *most);
+        }
+        let last = &changes[changes.len() - 1].0;
+        told.make(last, usize::MAX);
+        told.make(last, usize::MAX);
+        assert_eq!(reconcile(last, &told.books.status), []);
+    }
 }
 
 #[test]
 fn what_is_beside_a_change_is_not_compared() {
-    let compared = |beside: usize, change: &dyn Fn(&mut Wanted)| {
+    let compared = |beside: usize, by_name: bool, change: &dyn Fn(&mut Wanted)| {
         let mut text = String::new();
         for n in 0..beside {
             text += &format!(
@@ -85,7 +114,7 @@ fn what_is_beside_a_change_is_not_compared() {
         }
         let desired = crate::config::read(&text).unwrap();
         let mut wanted = resolve::wanted(&desired, "main", &samples::paths());
-        let mut told = Told::new();
+        let mut told = Told::new(by_name);
         told.make(&wanted, usize::MAX);
         // That it was done is heard, once.
         told.make(&wanted, usize::MAX);
@@ -102,7 +131,8 @@ fn what_is_beside_a_change_is_not_compared() {
         &|wanted| drop(wanted.adapters.remove("a1")),
     ];
     for change in changes {
-        assert_eq!(compared(10, change), (1, 1));
-        assert_eq!(compared(1000, change), (1, 1));
+        for (beside, by_name) in [(10, false), (1000, false), (1000, true)] {
+            assert_eq!(compared(beside, by_name, change), (1, 1));
+        }
     }
 }
