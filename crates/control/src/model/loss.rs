@@ -1,14 +1,23 @@
 //! What a change takes from clients that are connected.
 //!
 //! [`losses`] is pure: two states and the adapters with a client go in, what those clients lose comes out. A client loses
-//! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed. It also does
-//! when it could not go on after the death of its data plane, since what it uses would not be offered any more: what is in force with the next
-//! connection is in force for those that connect again.
+//! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed; when the link of
+//! its last path to a unit goes down; when it is taken off a VLAN, or its last way out of the host goes. It also does
+//! when it could not go on after the death of its data plane, since what it uses would not be offered any more, or its socket would not be
+//! its user's to open: what is in force with the next connection is in force for those that connect again.
 //! Everything else (limits, channels, a medium in a drive, more LUNs, another data plane) it keeps its disks through.
+
+mod network;
+mod paths;
+mod socket;
+
+pub(crate) use socket::{Identity, identify};
 
 use super::resolve::Wanted;
 use crate::error::{ApiError, Code};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Initiator};
+use protocol::message::{
+    AdapterSpec, AdapterState, AdapterStatus, ClientStatus, DeviceSpec, Initiator,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -38,8 +47,38 @@ pub struct Loss {
     pub what: String,
 }
 
-/// The adapters with a client, and how many queues each client has.
-pub type Connected = BTreeMap<String, u16>;
+/// The adapters with a client, and what is known of each client.
+pub type Connected = BTreeMap<String, Client>;
+
+/// A client that is connected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Client {
+    /// How many queues it has.
+    pub queues: u16,
+    /// Its process and its user, where they are known.
+    pub process: Option<ClientStatus>,
+    /// Who it is to the file system, where that was looked up: only where a socket is given to somebody else.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// Two states, and who is connected.
+struct Between<'a> {
+    now: &'a BTreeMap<String, Wanted>,
+    next: &'a BTreeMap<String, Wanted>,
+    connected: &'a Connected,
+}
+
+impl<'a> Between<'a> {
+    /// The other adapters of the same client that stay as they are connected, as they will be: the same process is the same machine.
+    fn others(&self, adapter: &'a str) -> impl Iterator<Item = &'a AdapterSpec> + use<'a> {
+        let (connected, next) = (self.connected, self.next);
+        let process = |name: &str| Some(connected.get(name)?.process?.pid);
+        let own = process(adapter);
+        let same =
+            move |name: &&String| own.is_some() && name.as_str() != adapter && process(name) == own;
+        connected.keys().filter(same).filter_map(move |name| of(next, name))
+    }
+}
 
 /// What the clients of these adapters lose when what data planes shall be becomes another, by data plane.
 pub fn losses(
@@ -47,8 +86,17 @@ pub fn losses(
     next: &BTreeMap<String, Wanted>,
     connected: &Connected,
 ) -> Vec<Loss> {
-    let lost = |(adapter, queues): (&String, &u16)| {
-        let what = lost(of(now, adapter)?, of(next, adapter), *queues)?;
+    let between = Between { now, next, connected };
+    let ways = network::Ways::between(&between);
+    let lost = |(adapter, client): (&String, &Client)| {
+        let (before, after) = (of(now, adapter)?, of(next, adapter));
+        let what = lost(before, after, client.queues).or_else(|| {
+            let after = after?;
+            paths::lost(&between, before, after)
+                .or_else(|| network::lost(before, after))
+                .or_else(|| ways.lost(before))
+                .or_else(|| socket::lost(before, after, client))
+        })?;
         Some(Loss { adapter: adapter.clone(), what })
     };
     connected.iter().filter_map(lost).collect()
@@ -63,8 +111,11 @@ fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>, queues: u16) -> Optio
     let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
     let disk = |volume: String| format!("its disk (volume `{volume}`)");
     let Some(after) = after else {
-        let luns = || "the adapter with all its LUNs".to_owned();
-        return Some(volume(before).map_or_else(luns, disk));
+        let other = || match &before.device {
+            DeviceSpec::Ethernet(card) => format!("its network `{}`", card.network),
+            _ => "the adapter with all its LUNs".to_owned(),
+        };
+        return Some(volume(before).map_or_else(other, disk));
     };
     if let (Some(from), to) = (volume(before), volume(after))
         && to.as_ref() != Some(&from)

@@ -405,7 +405,10 @@ impl Server {
         let touched = changes.iter().filter(|change| change.object == Object::Adapter);
         let touched = touched.filter(|change| now[Object::Adapter].contains_key(&change.name));
         adapters.extend(touched.map(|change| change.name.clone()));
-        let losses = losses(&before, &after, &looked.connected(&adapters));
+        looked.add_beside(&mut adapters, (&before, &after));
+        let mut connected = looked.connected(&adapters);
+        loss::identify(&mut connected, (&before, &after));
+        let losses = losses(&before, &after, &connected);
         let new = now.differences(Object::Volume, &next).into_iter();
         let new = new.filter(|difference| difference.before.is_none());
         let volumes = new.map(|difference| difference.name().to_owned()).collect();

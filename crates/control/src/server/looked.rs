@@ -10,10 +10,10 @@
 
 use super::change::Judged;
 use super::shared::{Server, WantedOfAll};
-use crate::model::loss::{Connected, has_client};
+use crate::model::loss::{Client, Connected, has_client};
 use crate::reconcile::{Subject, differences};
 use crate::supervisor::View;
-use protocol::message::{AdapterStatus, Changes, Named, Selection, Status};
+use protocol::message::{AdapterStatus, Changes, DeviceSpec, Named, Selection, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -137,10 +137,44 @@ impl Looked {
             let with = there.filter(|adapter| has_client(adapter));
             connected.extend(with.map(|adapter| {
                 let queues = adapter.client_queues.max(adapter.client_num_io_queues);
-                (adapter.spec.name.clone(), queues)
+                let client = Client { queues, process: adapter.client, ..Client::default() };
+                (adapter.spec.name.clone(), client)
             }));
         }
         connected
+    }
+
+    /// Adds adapters that stay as they are, where it matters who else is connected: a link that goes down has other paths of its client beside it, and a way
+    /// out of the host belongs to all cards.
+    pub(super) fn add_beside(
+        &self,
+        adapters: &mut BTreeSet<String>,
+        (before, after): (&WantedOfAll, &WantedOfAll),
+    ) {
+        let uplinks = |all: &WantedOfAll| -> Vec<_> {
+            all.iter()
+                .map(|(dataplane, wanted)| (dataplane.clone(), wanted.uplinks.clone()))
+                .collect()
+        };
+        let ways = uplinks(before) != uplinks(after);
+        let link = |all: &WantedOfAll, name: &str| {
+            let spec = all.values().find_map(|wanted| wanted.adapters.get(name))?;
+            Some(spec.scsi()?.link)
+        };
+        let down = adapters.iter().any(|name| link(before, name) != link(after, name));
+        if !ways && !down {
+            return;
+        }
+        let clients = self.connected(adapters);
+        let clients: BTreeSet<u32> =
+            clients.values().filter_map(|client| Some(client.process?.pid)).collect();
+        let known = self.views.values().filter_map(|view| view.known.as_ref());
+        let others = known.flat_map(|known| &known.status.adapters).filter(|adapter| {
+            let card = matches!(adapter.spec.device, DeviceSpec::Ethernet(_));
+            let same = adapter.client.is_some_and(|client| clients.contains(&client.pid));
+            (ways && card) || same
+        });
+        adapters.extend(others.map(|adapter| adapter.spec.name.clone()));
     }
 
     /// The data plane that has a volume open.

@@ -53,13 +53,22 @@ impl Access {
         Ok((owner, group))
     }
 
+    /// Whose a socket is that is given so: the numbers of the user and the group, where nobody else is named those of this process.
+    ///
+    /// # Errors
+    ///
+    /// Who is not known here.
+    pub fn of_whom(&self) -> Result<(u32, u32)> {
+        let (owner, group) = self.ids()?;
+        Ok((owner.unwrap_or_else(|| own().0), group.unwrap_or_else(|| own().1)))
+    }
+
     /// Gives a socket so. `file`: a descriptor that names it.
     pub(super) fn give(&self, file: &File, before: Option<(u32, u32)>) -> Result<()> {
         let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
         let (mut owner, mut group) = self.ids()?;
         if let Some((uid, gid)) = before {
             // It may have been given to somebody else before.
-            let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
             owner = Some(owner.unwrap_or(own().0)).filter(|owner| *owner != uid);
             group = Some(group.unwrap_or(own().1)).filter(|group| *group != gid);
         }
@@ -78,6 +87,11 @@ impl Access {
         let what = format!("the socket cannot be given to {to}: {error}");
         Error::new(error.kind(), what)
     }
+}
+
+/// The user and the group of this process.
+fn own() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
 /// The number of a user or group, by its name or by itself.

@@ -46,7 +46,7 @@ fn under_load(server: &Server) -> Vec<Result<Report, LoadError>> {
             reports
         });
         for _ in 0..TIMES {
-            server.ok("port down fcs0");
+            server.ok("port down fcs0 --force");
             server.ok("port up fcs0");
         }
         ended.store(true, Relaxed);
@@ -110,7 +110,7 @@ fn a_login_ends_with_the_link() {
     };
     let fields = "status ports flags vfcclient";
     assert_eq!(shown(fields), "LOGGED_IN:1:a:vfchost0");
-    server.ok("port down fcs0");
+    server.ok("port down fcs0 --force");
     assert_eq!(shown(fields), "NOT_LOGGED_IN:0:4:vfchost0");
     assert!(server.ok("port logins").contains("link_down"));
     server.ok("port up fcs0");

@@ -156,9 +156,16 @@ async fn a_port_that_is_taken_down_takes_the_links_of_its_adapters_and_nothing_e
     assert_eq!(link(), LinkSpec::Up);
     let luns = bench.luns("f");
     assert!(!luns.is_empty());
-    // Its client loses nothing that needs to be forced.
+    // Nothing is known of another path of its client.
     let body = json!({"attributes": {"link": "down"}});
-    assert_eq!(bench.call("PATCH", "/v1/ports/fcs0", body).await.0, 200);
+    let refused = bench.call("PATCH", "/v1/ports/fcs0", body.clone()).await;
+    assert_eq!(refused.0, 409, "{}", refused.1);
+    let why = refused.1["message"].as_str().unwrap();
+    assert!(why.contains("`f` loses its path to `") && why.contains("wait 15 s"), "{why}");
+    assert_eq!(link(), LinkSpec::Up);
+    let (_, planned) = bench.call("PATCH", "/v1/ports/fcs0?dry_run=true", body.clone()).await;
+    assert_eq!(planned["losses"][0]["adapter"], "f", "{planned}");
+    assert_eq!(bench.call("PATCH", "/v1/ports/fcs0?force=true", body).await.0, 200);
     assert_eq!(link(), LinkSpec::Down { hold_ms: 15_000 });
     assert_eq!((bench.luns("f"), state().await), (luns.clone(), json!("link_down")));
     bench.set("adapters/f", json!({"link_hold": 120})).await;
