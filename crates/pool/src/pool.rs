@@ -362,6 +362,8 @@ pub(crate) enum Rule {
     AddedFirst,
     /// The checkpoint of a change of members has a number of its own.
     NewRoot,
+    /// A home record that cannot be read is written all the same.
+    HomeUnread,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

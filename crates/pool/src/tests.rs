@@ -28,6 +28,8 @@ enum Step {
     Ask(Request),
     /// The request that has waited longest for space is called back.
     Cancel,
+    /// From now on the home records of a PV cannot be read, until the pool is opened again.
+    Unreadable(u16),
     Kill,
 }
 
@@ -67,6 +69,8 @@ fn alphabet() -> Vec<Step> {
         remove_pv(2),
         keep_pv(2),
         Step::Cancel,
+        Step::Unreadable(0),
+        Step::Unreadable(2),
         Step::Kill,
     ]
 }
@@ -103,7 +107,14 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
     let delete = ask(Request::Delete { lu: A });
     let discard = ask(Request::Discard(part(A, 0, CHUNK_BYTES)));
     let into_space = write(B, CHUNK_BYTES, 4 * KIB);
-    vec![
+    let flush_b = ask(Request::Flush { lu: B });
+    // What a home record says of its chunk changes while it cannot be read.
+    let unread = |pv| {
+        let begin = [Step::Unreadable(pv), delete, ask(Request::Checkpoint), into_space, flush_b];
+        let more = [ask(Request::Checkpoint), write(B, CHUNK_BYTES + 70 * KIB, 4 * KIB), flush_b];
+        ("full", [&begin[..], &more].concat())
+    };
+    let all = vec![
         ("empty", vec![write(A, 0, 4 * KIB), flush]),
         ("written", vec![write(A, 70 * KIB, 4 * KIB), flush, ask(Request::Checkpoint)]),
         // What a process left in caches is what the next one goes on from.
@@ -160,7 +171,8 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
             "written",
             vec![write(A, 70 * KIB, 4 * KIB), flush, discard, flush, write(A, 70 * KIB, 4 * KIB)],
         ),
-    ]
+    ];
+    (0..3).map(unread).chain(all).collect()
 }
 
 /// A pool from which sequences begin.
@@ -193,6 +205,7 @@ fn setups() -> Vec<Setup> {
             match step {
                 Step::Ask(request) => _ = world.submit(*request),
                 Step::Cancel => world.cancel_first(),
+                Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
                 Step::Kill => world.kill().unwrap(),
             }
             world.rest();
@@ -291,6 +304,7 @@ impl Explorer {
                     }
                 }
                 Step::Cancel => world.cancel_first(),
+                Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
                 Step::Kill => world.kill().map_err(|error| error.to_string())?,
             }
             self.crashes(&mut world)?;
@@ -484,10 +498,11 @@ fn each_broken_rule_is_found() {
         Rule::EmptyBeforeGone,
         Rule::AddedFirst,
         Rule::NewRoot,
+        Rule::HomeUnread,
     ];
     let mut missed = Vec::new();
     for rule in rules {
-        let mut explorer = Explorer::new(Some(rule), 40_000);
+        let mut explorer = Explorer::new(Some(rule), 60_000);
         let known = explorer.known(&setups);
         match known.and_then(|()| explorer.explore(&setups, 3)) {
             Ok(()) => missed.push(rule),

@@ -37,7 +37,7 @@ pub(super) struct Checkpoint {
 enum Stage {
     #[default]
     Idle,
-    /// Looks in which place home records are that count.
+    /// Looks in which place home records are that count. Those that cannot be read are written in the first.
     Learning {
         left: usize,
     },
@@ -146,8 +146,12 @@ impl Pool {
                 }
                 self.bits_known(key, id, bits);
             }
-            None if outcome == Outcome::Failed => self.stop(),
+            // A place that cannot be read is not waited for. Whoever changed the bits alone has read it before: what has changed since the root is whose the chunk is. The journal says that, and what
+            // is in the places is not needed any more. From the next root on, what is written now counts, since its number is higher, in whichever place it is.
             None => {
+                if outcome == Outcome::Failed && !self.keeps(Rule::HomeUnread) {
+                    self.tables.changed.homes.remove(&id);
+                }
                 let Stage::Learning { left } = &mut self.checkpoint.stage else { return };
                 *left -= 1;
                 if *left == 0 {

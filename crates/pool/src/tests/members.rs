@@ -3,8 +3,8 @@
 use super::full::pool_of;
 use super::*;
 use crate::choose::NotChosen;
-use crate::format::MemberState;
-use crate::pool::{Fault, NotOpened, Pool, Removal};
+use crate::format::{MemberState, SystemKind};
+use crate::pool::{Fault, Lookup, NotOpened, Pool, Removal};
 use world::{POLICY, SERVER};
 
 fn add(number: u8, chunks: u32) -> Step {
@@ -143,6 +143,73 @@ fn chunks_that_could_not_be_copied_are_tried_again() {
     assert_eq!(world.pool.superblock().members[2].state, MemberState::Gone);
     let shadow = world.pool.shadow();
     world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
+}
+
+/// Nothing of a PV that leaves can be read, neither chunks nor home records: who works with the others does not notice, and what could not be copied moves when it can.
+#[test]
+fn a_checkpoint_needs_no_home_record_that_cannot_be_read() {
+    let mut world = pool_of(30, 6);
+    for lu in 1..=6 {
+        (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
+    }
+    (1..=6).for_each(|lu| _ = ask(&mut world, Step::Ask(Request::Flush { lu })));
+    ask(&mut world, Step::Ask(Request::Checkpoint));
+    // Who opens it now knows the place of no home record.
+    world.kill().unwrap();
+    world.rest();
+    (world.unreadable, world.own_unreadable) = (Some(2), Some(2));
+    let removal = world.submit(Request::RemovePv { pv: 2 });
+    world.rest();
+    assert_eq!(world.faults.get(&removal), Some(&Fault::Medium), "who waits for it is told");
+    // An LU goes that nobody has worked with: its chunks are free, and their home records have to say so.
+    assert_eq!(refused(&mut world, Step::Ask(Request::Delete { lu: 1 })), None);
+    for _ in 0..2 {
+        assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
+    }
+    assert!(world.pool.is_serving());
+    assert_eq!(refused(&mut world, write(2, 4 * KIB, 4 * KIB)), None);
+    let now = world.pool.removals().next().map(|now| (now.moved > 0, now.failed > 0));
+    assert_eq!(now, Some((true, true)), "what is left is what was not deleted");
+    // It can be read again, here and by whoever opens it.
+    world.unreadable = None;
+    world.kill().unwrap();
+    world.rest();
+    assert_eq!(world.pool.superblock().members[2].state, MemberState::Gone);
+    world::judge(Image::new(world.disks.now()), None, &world.oracle, None).unwrap();
+}
+
+/// Both places of a home record are damaged, and the journal has bits of its chunk: which others there were is not known, and is not made up from these.
+#[test]
+fn what_is_written_in_a_chunk_is_not_made_up() {
+    let mut world = world("checkpointed");
+    ask(&mut world, write(A, 70 * KIB, 4 * KIB));
+    ask(&mut world, Step::Ask(Request::Flush { lu: A }));
+    let Lookup::There { legs: [(pv, at), _], .. } = world.pool.lookup(part(A, 0, 4 * KIB)) else {
+        panic!("it is there")
+    };
+    let superblock = world.pool.superblock();
+    let home = superblock.place_of(SystemKind::Homes, 0, pv, 8192 * (at / CHUNK_BYTES)).unwrap();
+    let mut pages = without(&world, &[]);
+    let mut image = Image::new(&pages);
+    let bytes = std::rc::Rc::new(vec![0xee; 8192]);
+    image.apply(&Write { pv, at: home, bytes }, Part::All);
+    pages = image.pages();
+    let mut world = World::open(pages, world.oracle, None).unwrap();
+    world.rest();
+    let read = |lu, at| Step::Ask(Request::Read(part(lu, at, 4 * KIB)));
+    for at in [0, 70 * KIB] {
+        assert_eq!(refused(&mut world, read(A, at)), Some(Fault::Medium));
+    }
+    // Others are as they were, and a checkpoint makes up nothing either.
+    for _ in 0..2 {
+        assert_eq!(refused(&mut world, read(B, 0)), None);
+        assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
+        assert_eq!(refused(&mut world, read(A, 0)), Some(Fault::Medium));
+    }
+    // What is gone is gone; its space is not.
+    assert_eq!(refused(&mut world, Step::Ask(Request::Resize { lu: A, chunks: 1 })), None);
+    assert_eq!(refused(&mut world, Step::Ask(Request::Delete { lu: A })), None);
+    assert_eq!(world.pool.pvs().map(|pv| pv.used).sum::<u32>(), 1);
 }
 
 /// So are those that were to go where less is.

@@ -59,6 +59,8 @@ pub(super) struct World {
     pub(super) changed: bool,
     /// Copies from this PV fail.
     pub(super) unreadable: Option<u16>,
+    /// So does whatever the pool reads of its own there.
+    pub(super) own_unreadable: Option<u16>,
 }
 
 impl World {
@@ -82,6 +84,7 @@ impl World {
             faults: BTreeMap::new(),
             changed: true,
             unreadable: None,
+            own_unreadable: None,
         };
         world.pool.start();
         world.collect();
@@ -237,6 +240,11 @@ impl World {
                 self.changed = true;
                 (op, Outcome::Done)
             }
+            Flying::Effect(Effect::Read { op, pv, to: Reader::Pool, .. }, _)
+                if self.own_unreadable == Some(pv) =>
+            {
+                (op, Outcome::Failed)
+            }
             Flying::Effect(Effect::Read { op, pv, at, bytes, to }, _) => {
                 let mut now = Image::new(self.disks.now());
                 let bytes = now.read(pv, at, bytes as usize).unwrap();
@@ -293,6 +301,7 @@ impl World {
             }
         }
         self.flying.clear();
+        self.own_unreadable = None;
         self.oracle.died();
         let (shadow, broken) = (self.pool.shadow(), self.pool.broken);
         let mut source = Image::new(self.disks.now());
