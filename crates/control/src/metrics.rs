@@ -2,7 +2,8 @@
 //!
 //! Names and help come from the registry in `protocol::stats`; units are base units (seconds,
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
-//! channels count, `adapter`, `target` and `lun` for the few counters of LUNs, `port` and `dataplane` for those of ports. Queues of an adapter are summed; `/v1/stats` has them one by one.
+//! channels count, `adapter`, `target` and `lun` for the few counters of LUNs, `port` and `dataplane` for those of ports,
+//! `pool` with `pv` or `lu` for what storage pools have. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
 use crate::operation::Step;
 use crate::server::{LinkView, Server, StatusView};
@@ -19,6 +20,8 @@ use protocol::stats::{
 };
 use std::collections::BTreeMap;
 use std::fmt;
+
+mod pools;
 
 /// The type of the document.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -161,6 +164,7 @@ impl Collector for Scrape {
         self.encode_server(&mut encoder)?;
         self.encode_up(&mut encoder)?;
         self.encode_states(&mut encoder)?;
+        self.encode_pools(&mut encoder)?;
         for counter in QueueCounter::ALL {
             encode(&mut encoder, "adapter", counter.info(), *counter as usize, &self.adapters)?;
         }
@@ -200,17 +204,20 @@ impl Scrape {
 
     /// The state that each object has: 1 with its name.
     fn encode_states(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let StatusView { dataplanes, volumes, adapters, uplinks, .. } = &self.status;
+        let StatusView { dataplanes, volumes, adapters, uplinks, pools, .. } = &self.status;
         let dataplanes = dataplanes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
         let volumes = volumes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
         let states = adapters.iter().map(|one| (one.name.as_str(), one.state.as_str()));
-        let uplinks =
-            uplinks.iter().map(|one| (one.name.as_str(), one.state.as_deref().unwrap_or_default()));
-        let all: [(_, _, Vec<(&str, &str)>); 4] = [
+        let [uplinks, pools] = [uplinks, pools].map(|objects| {
+            let objects = objects.iter();
+            objects.map(|one| (one.name.as_str(), one.state.as_deref().unwrap_or_default()))
+        });
+        let all: [(_, _, Vec<(&str, &str)>); 5] = [
             ("dataplane", "State of the data plane", dataplanes.collect()),
             ("volume", "State of the volume", volumes.collect()),
             ("adapter", "State of the adapter, and so of its client", states.collect()),
             ("uplink", "State of the uplink", uplinks.collect()),
+            ("pool", "State of the storage pool", pools.collect()),
         ];
         for (noun, help, states) in all {
             let name = format!("{noun}_state");

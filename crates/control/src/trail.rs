@@ -65,6 +65,12 @@ pub enum Kind {
     Failover,
     /// Requests to a volume failed.
     VolumeError,
+    /// Something is wrong with an open storage pool.
+    PoolError,
+    /// A storage pool is full, and writes wait for space.
+    PoolFull,
+    /// None waits any more.
+    PoolSpace,
     /// An operation that took a while has ended.
     Operation,
 }
@@ -89,6 +95,9 @@ impl Kind {
             Kind::Renegotiated => "renegotiated",
             Kind::Failover => "failover",
             Kind::VolumeError => "volume_error",
+            Kind::PoolError => "pool_error",
+            Kind::PoolFull => "pool_full",
+            Kind::PoolSpace => "pool_space",
             Kind::Operation => "operation",
         }
     }
@@ -108,7 +117,8 @@ impl Kind {
 
     /// Whether somebody should look at it.
     fn is_bad(self) -> bool {
-        matches!(self, Kind::DataplaneDied | Kind::DataplaneSilent | Kind::VolumeError)
+        use Kind::*;
+        matches!(self, DataplaneDied | DataplaneSilent | VolumeError | PoolError | PoolFull)
     }
 }
 

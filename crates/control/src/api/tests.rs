@@ -5,6 +5,7 @@ mod files;
 mod hba;
 mod matching;
 mod operations;
+mod pools;
 mod san;
 mod silence;
 mod size;

@@ -173,6 +173,7 @@ impl PulseThread {
                 if let Some(before) = told.or(known) {
                     seen = visits::between(&before, &now.status, first);
                     ill = troubles(&before, &now.status);
+                    ill.extend(pools(&before, &now.status));
                 }
                 None
             }
@@ -309,6 +310,29 @@ fn troubles(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
         .collect()
 }
 
+/// What became of open storage pools: what is wrong with one, writes that wait for space, and none any more.
+fn pools(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
+    let mut all = Vec::new();
+    for pool in &now.pools {
+        let mut earlier = before.pools.iter().filter(|_| before.pid == now.pid);
+        let earlier = earlier.find(|it| it.spec.name == pool.spec.name);
+        let mut note = |kind, message| all.push((kind, pool.spec.name.clone(), message));
+        let known = earlier.and_then(|it| it.trouble.as_ref());
+        if let Some(trouble) = pool.trouble.as_ref().filter(|trouble| known != Some(*trouble)) {
+            note(Kind::PoolError, trouble.clone());
+        }
+        match (earlier.map_or(0, |it| it.paused), pool.paused) {
+            (0, 1) => note(Kind::PoolFull, "it is full: a write waits for space".to_owned()),
+            (0, waiting @ 2..) => {
+                note(Kind::PoolFull, format!("it is full: {waiting} writes wait for space"));
+            }
+            (1.., 0) => note(Kind::PoolSpace, "no write waits for space any more".to_owned()),
+            _ => {}
+        }
+    }
+    all
+}
+
 /// Whether nobody listens there, by what a connection was refused with. Everything else leaves it open.
 pub(super) fn is_absent(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -332,7 +356,72 @@ fn readable(connection: &Connection, until: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{NullSpec, VolumeSpec};
+    use protocol::message::{NullSpec, PoolSpec, PoolStatus, VolumeSpec};
+
+    #[test]
+    fn a_pool_that_is_full_is_told_when_writes_begin_to_wait_and_when_none_does() {
+        let with = |pid, paused, trouble: Option<&str>| {
+            let mut status = Status { pid, ..Status::default() };
+            status.pools.push(PoolStatus {
+                spec: PoolSpec {
+                    name: "p".to_owned(),
+                    uuid: String::new(),
+                    server: String::new(),
+                    pvs: Vec::new(),
+                    shadow: PathBuf::new(),
+                    fresh: false,
+                    joining: Vec::new(),
+                    leaving: Vec::new(),
+                    doomed: Vec::new(),
+                },
+                pvs: Vec::new(),
+                lus: Vec::new(),
+                free_bytes: 0,
+                paused,
+                pauses: paused,
+                trouble: trouble.map(str::to_owned),
+                balance: None,
+            });
+            status
+        };
+        let (stopped, hangs) = (Some("it has stopped"), Some("it hangs"));
+        for (before, now, told) in [
+            ((1, 0, None), (1, 0, None), None),
+            (
+                (1, 0, None),
+                (1, 1, None),
+                Some((Kind::PoolFull, "it is full: a write waits for space")),
+            ),
+            (
+                (1, 0, None),
+                (1, 7, None),
+                Some((Kind::PoolFull, "it is full: 7 writes wait for space")),
+            ),
+            ((1, 7, None), (1, 2, None), None),
+            (
+                (1, 2, None),
+                (1, 0, None),
+                Some((Kind::PoolSpace, "no write waits for space any more")),
+            ),
+            // Another process knows nothing of those that waited.
+            ((1, 2, None), (2, 0, None), None),
+            (
+                (1, 2, None),
+                (2, 2, None),
+                Some((Kind::PoolFull, "it is full: 2 writes wait for space")),
+            ),
+            ((1, 0, None), (1, 0, stopped), Some((Kind::PoolError, "it has stopped"))),
+            ((1, 0, stopped), (1, 0, stopped), None),
+            ((1, 0, stopped), (1, 0, hangs), Some((Kind::PoolError, "it hangs"))),
+            ((1, 0, hangs), (1, 0, None), None),
+        ] {
+            let of = |(pid, paused, trouble)| with(pid, paused, trouble);
+            let told = told.map(|(kind, text)| (kind, "p".to_owned(), text.to_owned()));
+            assert_eq!(pools(&of(before), &of(now)), Vec::from_iter(told), "{before:?} to {now:?}");
+        }
+        // One that was opened since.
+        assert_eq!(pools(&Status { pid: 1, ..Status::default() }, &with(1, 3, None)).len(), 1);
+    }
 
     #[test]
     fn what_goes_wrong_with_an_open_volume_is_told_once() {

@@ -1,0 +1,106 @@
+//! Storage pools: how full they are, what waits, what moves.
+
+use super::Scrape;
+use crate::server::{LuView, PoolView, PvView};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// Name, help and value of something that is counted of pools, of their PVs, of their LUs.
+type OfPool = (&'static str, &'static str, fn(&PoolView) -> u64);
+type OfPv = (&'static str, &'static str, fn(&PvView) -> u64);
+type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
+
+const BYTES: [OfPool; 7] = [
+    ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
+    ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
+    ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
+    ("pool_allocated", "What the LUs of the pool have in all", |pool| pool.allocated_bytes),
+    ("pool_overcommit", "What LUs could take beyond what there is", |pool| pool.overcommit_bytes),
+    ("pool_to_move", "What is still to move between PVs that come, stay or leave", |pool| {
+        moves(pool).map(|one| one.planned_bytes.saturating_sub(one.moved_bytes)).sum()
+    }),
+    ("pool_not_moved", "What of it could not be copied and is tried again", |pool| {
+        moves(pool).map(|one| one.failed_bytes).sum()
+    }),
+];
+
+const PV_BYTES: [OfPv; 2] = [
+    ("pv_size", "What the PV has", |pv| pv.size_bytes),
+    ("pv_free", "What of the PV is nobody's", |pv| pv.free_bytes),
+];
+
+const LU_BYTES: [OfLu; 2] = [
+    ("lu_size", "What the LU has", |lu| lu.size_bytes),
+    ("lu_used", "What of the LU has been written", |lu| lu.used_bytes),
+];
+
+fn moves(pool: &PoolView) -> impl Iterator<Item = &crate::server::MovesView> {
+    pool.pvs.iter().filter_map(|pv| pv.leaving.as_ref()).chain(&pool.balance)
+}
+
+/// A gauge in bytes.
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    values: impl Iterator<Item = (Vec<(&'static str, String)>, u64)>,
+) -> Result<(), fmt::Error> {
+    let unit = Unit::Bytes;
+    let mut metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+    for (labels, value) in values {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}
+
+impl Scrape {
+    /// Pools that are open.
+    pub(super) fn encode_pools(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> Result<(), fmt::Error> {
+        let pools = || {
+            let pools = self.status.pools.iter();
+            pools.filter_map(|pool| Some((pool.name.as_str(), pool.space.as_ref()?)))
+        };
+        let label = |name: &str| ("pool", name.to_owned());
+        for (name, help, value) in BYTES {
+            let values = pools().map(|(name, pool)| (vec![label(name)], value(pool)));
+            gauge(encoder, (name, help), values)?;
+        }
+        for (name, help, value) in PV_BYTES {
+            let of = |(name, pool): (_, &PoolView)| {
+                let labels = |pv: &PvView| vec![label(name), ("pv", pv.path.clone())];
+                pool.pvs.iter().map(|pv| (labels(pv), value(pv))).collect::<Vec<_>>()
+            };
+            gauge(encoder, (name, help), pools().flat_map(of))?;
+        }
+        for (name, help, value) in LU_BYTES {
+            let of = |(name, pool): (_, &PoolView)| {
+                let labels = |lu: &LuView| {
+                    let volume = lu.volume.clone().unwrap_or_default();
+                    vec![label(name), ("lu", lu.number.to_string()), ("volume", volume)]
+                };
+                pool.lus.iter().map(|lu| (labels(lu), value(lu))).collect::<Vec<_>>()
+            };
+            gauge(encoder, (name, help), pools().flat_map(of))?;
+        }
+        let help = "Writes that wait for space in the pool now";
+        let mut metric = encoder.encode_descriptor("pool_paused", help, None, MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            let paused = i64::try_from(pool.paused).unwrap_or(i64::MAX);
+            metric.encode_family(&[("pool", name)])?.encode_gauge(&paused)?;
+        }
+        let help = "Writes that have waited for space since the data plane opened the pool";
+        let mut metric =
+            encoder.encode_descriptor("pool_pauses", help, None, MetricType::Counter)?;
+        for (name, pool) in pools() {
+            let labels = [("pool", name)];
+            let mut metric = metric.encode_family(&labels)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&pool.pauses, None)?;
+        }
+        Ok(())
+    }
+}
