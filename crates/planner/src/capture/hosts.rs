@@ -5,12 +5,18 @@ use super::text::{Line, Lines};
 /// The hosts whose output follows, and how many lines say so.
 ///
 /// Known are Ansible (`vios1 | CHANGED | rc=0 >>`, `ok: [vios1] => {`), `clcmd` (`NODE vios1` between rules), `xcoll`
-/// (a name between rules of `=`) and `dshbak` (`HOSTS ----`, names, a rule; or names between rules of `-`): what several
-/// hosts printed alike stands there once.
+/// (a name between rules of `=`) and `dshbak` (`HOSTS ----`, names, a rule; names between rules of `-`; or `HOST: vios1`
+/// and a rule as long): what several hosts printed alike stands there once.
 pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Vec<String>, usize)> {
     let text = line.trimmed();
     if let Some(host) = ansible(text) {
         return Some((vec![host.to_owned()], 1));
+    }
+    if let Some(host) = underlined(text) {
+        ahead.next();
+        let below = ahead.next()?.trimmed();
+        let fits = rule(below) == Some(b'-') && is_host(host);
+        return fits.then(|| (vec![host.to_owned()], 2));
     }
     let bar = rule(text).or_else(|| text.strip_prefix("HOSTS ").and_then(rule))?;
     ahead.next();
@@ -24,10 +30,15 @@ pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Vec<Strin
     all.then(|| (hosts.into_iter().map(str::to_owned).collect(), 3))
 }
 
+/// The name in `HOST: vios1`, below which a rule stands.
+pub(super) fn underlined(text: &str) -> Option<&str> {
+    text.strip_prefix("HOST:").map(str::trim)
+}
+
 /// The character of a line that holds nothing else.
 fn rule(text: &str) -> Option<u8> {
     let first = *text.as_bytes().first().filter(|byte| matches!(byte, b'-' | b'='))?;
-    (text.len() >= 8 && text.bytes().all(|byte| byte == first)).then_some(first)
+    (text.len() >= 7 && text.bytes().all(|byte| byte == first)).then_some(first)
 }
 
 fn is_host(text: &str) -> bool {

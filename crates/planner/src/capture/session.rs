@@ -458,10 +458,14 @@ impl<'t> Session<'_, 't> {
     /// Reads a report, or keeps the line.
     fn content(&mut self, line: Line<'t>, class: Class<'t>, mut lines: Lines<'t>) -> Lines<'t> {
         let expected = self.expected();
-        // `fcstat -l` may begin as `fcstat` does.
-        let by_heading = class
-            .heading()
-            .filter(|kind| (*kind, expected) != (Kind::Fcstat, Some(Kind::FcLatency)));
+        // `fcstat -l` may begin as `fcstat` does, and `lsattr -H` as `lsdev -attr`.
+        let as_another = |kind: &Kind| {
+            matches!(
+                (kind, expected),
+                (Kind::Fcstat, Some(Kind::FcLatency)) | (Kind::LsdevAttr, Some(Kind::Lsattr))
+            )
+        };
+        let by_heading = class.heading().filter(|kind| !as_another(kind));
         if by_heading != Some(Kind::IostatD)
             && let Some(why) = self.refused_form(by_heading)
         {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::hosts;
 use super::text::Plain;
 
 /// What stands before a line.
@@ -194,6 +195,7 @@ fn host<'t>(line: &'t str, key: Option<&Key<'_>>) -> Option<(&'t str, &'t str)> 
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && !is_file(name)
         && name.len() <= 64
+        && hosts::underlined(line).is_none()
         && (rest.is_empty() || rest.starts_with([' ', '\t']));
     let same = !matches!(key, Some(Key::Host(before)) if *before != name);
     (fits && same).then(|| (name, rest.strip_prefix([' ', '\t']).unwrap_or(rest)))

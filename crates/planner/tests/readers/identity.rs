@@ -162,6 +162,20 @@ fn what_several_hosts_printed_alike_is_of_each() {
 }
 
 #[test]
+fn a_host_that_is_underlined_printed_what_follows() {
+    let of = |host: &str| {
+        let rule = "-".repeat(6 + host.len());
+        format!("HOST: {host}\n{rule}\nhcheck_interval 60 Health Check Interval True+\n\n")
+    };
+    let text = format!(
+        "nim01:/ # dsh -n a,app2 lsattr -El hdisk1 | dshbak\n{}{}nim01:/ # lspath\nEnabled hdisk0 vscsi0\n",
+        of("a"),
+        of("app2")
+    );
+    assert_eq!(partitions(&text), ["a", "app2", "nim01"]);
+}
+
+#[test]
 fn a_prompt_of_two_lines_ends_a_list_of_names_and_values() {
     let text = "(0) root @ vios1: /\n# lparstat -i\nNode Name      : vios1\nPartition Number : 1\n\
                 (0) root @ vios2: /\n# ioslevel\n4.1.0.21\n";

@@ -11,6 +11,23 @@ fn attribute<'a>(captures: &'a Captures, device: &'a str, name: &str) -> &'a Att
         .expect("the attribute is there")
 }
 
+/// With headings `lsattr` begins as `lsdev -attr` does, which a VIOS alone has.
+#[test]
+fn attributes_with_headings_are_of_the_device_asked_for() {
+    let list = "attribute       value        description        user_settable\n\n\
+                queue_depth     32           Queue DEPTH        True+\n\
+                reserve_policy  no_reserve   Reserve Policy     True+\n";
+    let text =
+        format!("app1:/ # lsattr -EHl hdisk1\n{list}app1:/ # lsattr -H -E -l hdisk2\n{list}");
+    let mut captures = Captures::new();
+    captures.read("a.txt", text.as_bytes(), None);
+    let of =
+        |report: &planner::capture::Lsattr| (value(&report.head.device), report.attributes.len());
+    let read: Vec<_> = captures.lsattrs().map(of).collect();
+    assert_eq!(read, [("hdisk1".to_owned(), 2), ("hdisk2".to_owned(), 2)]);
+    assert_eq!(captures.lsdev_attrs().count(), 0);
+}
+
 #[test]
 fn attributes_with_empty_values() {
     let captures = read("lsattr");

@@ -13,6 +13,7 @@ use crate::capture::text::{Line, Lines, Plain, is_device_alone};
 use crate::capture::{At, Report};
 
 pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
+    take_heading(page);
     let attributes = rows(page);
     if attributes.is_empty() {
         return None;
@@ -23,12 +24,7 @@ pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
 
 pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     let first = page.peek()?;
-    if words(first.text, &["attribute", "value"]) {
-        page.take();
-        // The heading may be too wide for the terminal as well.
-        if page.peek_raw().is_some_and(|next| next.trimmed() == "user_settable") {
-            page.take();
-        }
+    if take_heading(page) {
         let attributes = rows(page);
         if attributes.is_empty() {
             page.incomplete("no attribute follows the heading");
@@ -60,6 +56,19 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
         }
     };
     Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }))
+}
+
+/// Takes the heading, which `lsdev` always prints and `lsattr` with `-H`.
+fn take_heading(page: &mut Page<'_>) -> bool {
+    if !page.peek().is_some_and(|line| words(line.text, &["attribute", "value"])) {
+        return false;
+    }
+    page.take();
+    // The heading may be too wide for the terminal as well.
+    if page.peek_raw().is_some_and(|next| next.trimmed() == "user_settable") {
+        page.take();
+    }
+    true
 }
 
 /// `lsattr -El DEVICE -a NAME -F value`: the value alone; in a loop that prints it, behind the device's name.
