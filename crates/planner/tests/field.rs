@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 164;
+const FOUND_MIN: usize = 170;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 120;
+const ALONE_MIN: usize = 126;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 
@@ -515,6 +515,57 @@ static WHOLE: LazyLock<Vec<(Case, Vec<String>)>> = LazyLock::new(|| {
     })
     .collect()
 });
+
+/// What stands first in a file; lines have no end there.
+fn cut_off(files: &[(String, Vec<u8>)], which: usize, lines: usize) -> Vec<(String, Vec<u8>)> {
+    let mut cut = files.to_vec();
+    if let Some((_, bytes)) = cut.get_mut(which) {
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(lines);
+        let end = ends.map_or(bytes.len(), |(at, _)| at + 1);
+        bytes.truncate(end);
+    }
+    cut
+}
+
+/// Rules that go by how much is listed, or by what a later capture or another attribute makes good: where a file ends, no
+/// line tells that the rest is missing.
+const BY_WHAT_FOLLOWS: [&str; 8] = [
+    "disk-single-path",
+    "ssp-lun-count",
+    "fc-link-errors",
+    "fc-virtual-elements",
+    "fc-physical-elements",
+    "fc-speed",
+    "fc-error-recovery",
+    "mq-single-queue",
+];
+
+/// A capture that ends early tells less, and nothing that is not so.
+#[test]
+fn a_healthy_capture_that_is_cut_off_is_left_alone() {
+    let all = std::env::var_os("EVERY_LINE").is_some();
+    let (mut cuts, mut advised) = (0_usize, Vec::new());
+    for case in cases("healthy") {
+        let files = owned(&case);
+        for (which, (name, bytes)) in files.iter().enumerate() {
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            // Others for each file; all of them in 17 of its lines.
+            for line in
+                (0..lines).filter(|line| all || (line * 7 + which * 5 + case.name.len()) % 17 == 0)
+            {
+                let cut = cut_off(&files, which, line);
+                cuts += 1;
+                let mut said = told(borrowed(&cut));
+                said.retain(|told| !BY_WHAT_FOLLOWS.iter().any(|rule| told.starts_with(rule)));
+                if !said.is_empty() {
+                    advised.push(format!("{}/{name} up to line {}: {said:?}", case.name, line + 1));
+                }
+            }
+        }
+    }
+    assert!(cuts > 500, "{cuts}");
+    assert!(advised.is_empty(), "{} of {cuts}:\n{}", advised.len(), advised.join("\n"));
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]

@@ -33,7 +33,17 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::Server,
         evidence: "lsmap -all -npiv on each VIOS",
         weight: 1.0,
-        applies: |view, server| Applicability::where_that(of(view, server).is_some()),
+        applies: |view, server| match of(view, server) {
+            None => Applicability::Elsewhere,
+            // A record that was cut off, or that a filter took lines from, has no port either.
+            Some(map) if map.port().is_none() && map.map.flags.is_none() => {
+                Applicability::Lacking {
+                    why: "neither its port nor its flags were captured".to_owned(),
+                    capture: format!("lsmap -all -npiv on {}", view.spoken(map.vios)),
+                }
+            }
+            Some(_) => Applicability::Judged,
+        },
         judge: unmapped,
     },
 ];
@@ -121,7 +131,9 @@ fn logged_out<'a>(view: &View<'a>, port: &Object<'a>, out: &mut Out) {
 
 /// `fc-adapter-unmapped`.
 fn unmapped<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
-    let Some(map) = of(view, server).filter(|map| map.port().is_none()) else { return };
+    let Some(map) = of(view, server).filter(|map| map.port().is_none() && !map.logged_in()) else {
+        return;
+    };
     // Slots are kept for clients that are yet to come; this one serves a client that has others.
     let Some(client) = map.client else { return };
     let here = || view.npiv().iter().filter(|other| other.vios == map.vios);

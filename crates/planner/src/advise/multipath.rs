@@ -4,6 +4,7 @@
 mod adapter_log;
 mod disabled;
 mod memory;
+mod ways;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,9 @@ use super::view::{Role, View, as_f64, count, shown};
 use super::vscsi::targets;
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
 use crate::trace::number;
+use ways::parents;
+
+pub(super) use ways::Ways;
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
 
@@ -151,6 +155,11 @@ pub(super) fn has_single_paths(view: &View<'_>, host: usize) -> bool {
 fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
     let lists = view.of(host).filter_map(Report::disk_paths);
     lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
+}
+
+/// The ways to the disks of a host.
+pub(super) fn ways_of<'a>(view: &View<'a>, host: usize) -> Ways<'a> {
+    paths(view, host).map(Ways::new).unwrap_or_default()
 }
 
 fn has_log(view: &View<'_>, object: &Object<'_>) -> Applicability {
@@ -289,21 +298,6 @@ fn is_parent(paths: &[&DiskPath], adapter: &str) -> bool {
     paths.iter().filter_map(|path| path.parent.as_deref()).any(is)
 }
 
-/// The paths of each disk over virtual and Fibre Channel adapters.
-fn by_disk(list: &DiskPaths) -> BTreeMap<&str, Vec<&DiskPath>> {
-    let mut disks: BTreeMap<&str, Vec<&DiskPath>> = BTreeMap::new();
-    for path in &list.paths {
-        let shared = path
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.starts_with("vscsi") || parent.starts_with("fscsi"));
-        if shared {
-            disks.entry(&path.disk).or_default().push(path);
-        }
-    }
-    disks
-}
-
 /// Errors of paths, by the adapter that they lead over.
 fn sides(list: &DiskPaths) -> BTreeMap<&str, (u64, &DiskPath)> {
     let mut sides: BTreeMap<&str, (u64, &DiskPath)> = BTreeMap::new();
@@ -348,23 +342,9 @@ fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     );
 }
 
-/// The adapters that paths lead over.
-fn parents<'p>(paths: &[&'p DiskPath]) -> BTreeSet<&'p str> {
-    paths.iter().filter_map(|path| path.parent.as_deref()).collect()
-}
-
 fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
-    let Some(list) = paths(view, disk.host) else { return };
-    let disks = by_disk(list);
-    let Some(own) = disks.get(disk.device) else { return };
-    let Some(only) = own.first().filter(|_| parents(own).len() == 1) else { return };
-    // Others of the same kind of adapter: over two of them, or over one by two ways where this one has one.
-    let alike = |path: &&DiskPath| kind(path) == kind(only);
-    let better =
-        |paths: &&Vec<&DiskPath>| parents(paths).len() > 1 || (own.len() == 1 && paths.len() > 1);
-    let Some(example) = disks.values().filter(better).flatten().find(|path| alike(path)) else {
-        return;
-    };
+    let Some((own, example)) = view.ways(disk.host).fewer(disk.device) else { return };
+    let Some(only) = own.first() else { return };
     let over = only.parent.as_deref().unwrap_or("one adapter");
     let (title, others) = match own.len() {
         1 => (format!("{} has one path only", disk.device), "two paths and more".to_owned()),
@@ -383,12 +363,6 @@ fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .harm("A disk that two VIOS map must not be reserved by either: reserve_policy=no_reserve on both first.")
             .weigh(0.9, 1.0),
     );
-}
-
-/// The kind of adapter that a path leads over.
-fn kind(path: &DiskPath) -> &str {
-    let parent = path.parent.as_deref().unwrap_or("");
-    parent.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {

@@ -131,11 +131,13 @@ fn servers<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     all.into_iter().map(|(host, device)| object(view, Kind::Server, host, device, 0)).collect()
 }
 
-/// `hdiskN`: by its attributes, its service, its errors or as what stands behind a client's disk.
+/// `hdiskN`: by its attributes, its paths, its service, its errors or as what stands behind a client's disk.
 fn disks<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     let mut all: BTreeSet<(usize, &'a str)> = view.backing().clone();
     for host in view.hosts() {
         all.extend(view.devices(host, "hdisk").into_iter().map(|device| (host, device)));
+        let with_paths = view.ways(host).disks().filter(|name| is_numbered(name, "hdisk"));
+        all.extend(with_paths.map(|device| (host, device)));
         all.extend(view.disk_samples(host).keys().map(|device| (host, *device)));
         all.extend(disk_nmon::names(view, host).map(|device| (host, device)));
         let logged = view.of(host).filter_map(Report::errpt).flat_map(|log| &log.entries);

@@ -9,22 +9,37 @@ use super::sea::{Bridge, vlans};
 use super::view::View;
 use crate::capture::{At, Read};
 
-/// The switch and VLAN of each trunk, with its line.
-fn covered<'a>(view: &View<'a>, bridge: &Bridge<'a>) -> BTreeMap<(String, u16), At> {
+/// The switch and VLAN of each trunk, with its line. The switch is empty where the trunk's own statistics were not
+/// captured and the list of the shared adapter alone has its VLANs.
+type Covered = BTreeMap<(String, u16), At>;
+
+fn covered<'a>(view: &View<'a>, bridge: &Bridge<'a>) -> Covered {
     let mut covered = BTreeMap::new();
-    for (_, of) in bridge.trunks(view) {
+    let trunks = bridge.trunks(view);
+    for (_, of) in &trunks {
         let switch = of.switch.as_ref().map_or("", |read| read.value.as_str());
         covered.extend(vlans(of).into_iter().map(|(vlan, at)| ((switch.to_owned(), vlan), at)));
     }
-    if covered.is_empty() {
-        let listed = bridge.sea().map_or(&[][..], |sea| &sea.vlans);
-        covered.extend(
-            listed.iter().flat_map(|trunk| {
-                trunk.vlans.iter().map(|vlan| ((String::new(), *vlan), trunk.at))
-            }),
-        );
+    let shown = |name: &str| {
+        let mut of = trunks.iter().filter(|(_, of)| of.port_vlan.is_some() && of.vlans.is_some());
+        of.any(|(adapter, _)| adapter.name.value == name)
+    };
+    let listed = bridge.sea().map_or(&[][..], |sea| &sea.vlans);
+    for trunk in listed.iter().filter(|trunk| !shown(&trunk.adapter)) {
+        for vlan in &trunk.vlans {
+            if !carries(&covered, ("", *vlan)) {
+                covered.insert((String::new(), *vlan), trunk.at);
+            }
+        }
     }
     covered
+}
+
+/// Whether a VLAN is among them, on this switch as far as that is known.
+fn carries(covered: &Covered, (switch, vlan): (&str, u16)) -> bool {
+    covered.keys().any(|(other, own)| {
+        *own == vlan && (other == switch || other.is_empty() || switch.is_empty())
+    })
 }
 
 /// Whether two VIOS are of one machine; where the captures do not tell, names such as `vios1` and `vios2` do.
@@ -275,11 +290,9 @@ pub(super) fn control_vlans<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out
 pub(super) fn vlan_sets<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
     let Some(two) = mate(view, one, out) else { return };
     let (first, second) = (covered(view, one), covered(view, two));
-    let only = |here: &BTreeMap<(String, u16), At>,
-                there: &BTreeMap<(String, u16), At>|
-     -> Vec<(u16, At)> {
+    let only = |here: &Covered, there: &Covered| -> Vec<(u16, At)> {
         here.iter()
-            .filter(|(key, _)| !there.contains_key(*key))
+            .filter(|((switch, vlan), _)| !carries(there, (switch.as_str(), *vlan)))
             .map(|((_, vlan), at)| (*vlan, *at))
             .collect()
     };
@@ -288,7 +301,8 @@ pub(super) fn vlan_sets<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
     if missing.is_empty() {
         return;
     }
-    let names: Vec<String> = missing.iter().map(|(vlan, _)| vlan.to_string()).collect();
+    let numbers: BTreeSet<u16> = missing.iter().map(|(vlan, _)| *vlan).collect();
+    let names: Vec<String> = numbers.iter().map(u16::to_string).collect();
     out.push(
         draft(view, "sea-vlan", Severity::Warning, one, two, format!("only one of the pair carries VLAN {}", names.join(", ")))
             .see(missing.iter().map(|(_, at)| *at))

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::elements::{self, Usage};
 use super::logins::{self, OnFabric};
 use super::mapping::{self, Npiv};
+use super::multipath::{self, Ways};
 use super::network::{self, Wire};
 use super::paths::{self, Path};
 use super::rule::Object;
@@ -44,6 +45,7 @@ struct Found<'a> {
     pairs: OnceCell<Vec<(usize, usize)>>,
     backing: OnceCell<BTreeSet<Device<'a>>>,
     disks: OnceCell<Vec<DiskSamples<'a>>>,
+    ways: OnceCell<Vec<Ways<'a>>>,
     attributes: OnceCell<Attributes<'a>>,
     wires: OnceCell<Vec<Wire<'a>>>,
 }
@@ -152,6 +154,15 @@ impl<'a> View<'a> {
             .disks
             .get_or_init(|| self.hosts().map(|host| disk::latest_run(self, host)).collect());
         all.get(host).unwrap_or(&NO_DISKS)
+    }
+
+    /// The paths to the disks of a host.
+    pub(super) fn ways(&self, host: usize) -> &Ways<'a> {
+        let all = self
+            .found
+            .ways
+            .get_or_init(|| self.hosts().map(|host| multipath::ways_of(self, host)).collect());
+        &all[host]
     }
 
     /// Every `fcstat` of a port, in the order of time.

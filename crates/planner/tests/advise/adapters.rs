@@ -241,7 +241,7 @@ fn one_path_alone_keeps_delayed_fail() {
     let fscsi = lsattr("payroll", "fscsi0", &[("dyntrk", "yes"), ("fc_err_recov", "delayed_fail")]);
     let paths = "payroll:/> lspath\nEnabled hdisk0 fscsi0\nEnabled hdisk1 fscsi0\n";
     silent(&[("a.txt", &(fscsi.clone() + paths))]);
-    let more = "Enabled hdisk1 fscsi1\n";
+    let more = "Enabled hdisk0 fscsi1\nEnabled hdisk1 fscsi1\n";
     top(&[("a.txt", &(fscsi + paths + more))], "fc-error-recovery");
 }
 

@@ -164,12 +164,39 @@ fn a_port_that_every_client_lost_is_one_finding() {
 
 #[test]
 fn an_adapter_without_a_port_is_given_the_one_that_is_left() {
-    let map = two_ports([6, 6]).replacen("FC name:fcs1", "FC name:    ", 1);
+    let mapped = two_ports([6, 6]);
+    let (before, own) = mapped.split_once("vfchost1 ").unwrap();
+    let own = own
+        .replacen("LOGGED_IN", "NOT_LOGGED_IN", 1)
+        .replacen("FC name:fcs1", "FC name:    ", 1)
+        .replacen("Flags:a<LOGGED_IN,STRIP_MERGE>", "Flags:1<NOT_MAPPED,NOT_CONNECTED>", 1);
+    let map = format!("{before}vfchost1 {own}");
+    assert!(map.contains("NOT_MAPPED"), "{map}");
     let finding = super::top(&[("a.txt", &map)], "fc-adapter-unmapped");
     assert_eq!(finding.object, "vfchost1 on viosa1");
     assert_eq!(finding.command.as_deref(), Some("vfcmap -vadapter vfchost1 -fcp fcs1"));
     assert_eq!(finding.place.as_deref(), Some("as padmin on viosa1"));
     assert_eq!(finding.undo.as_deref(), Some("vfcmap -vadapter vfchost1 -fcp"));
+}
+
+/// Where a capture ends within a record, its port was not captured; that is no adapter without a port.
+#[test]
+fn a_record_that_was_cut_off_is_not_without_a_port() {
+    let whole = two_ports([6, 6]);
+    let (before, _) = whole.rsplit_once("FC name:").unwrap();
+    let advice = super::advice(&[("a.txt", before)]);
+    assert!(advice.findings.is_empty(), "{:?}", advice.findings);
+    let open = |judged: &&planner::advise::Judged| {
+        judged.rule == "fc-adapter-unmapped" && judged.object == "vfchost5 on viosa1"
+    };
+    let judged = advice.coverage.iter().find(open).unwrap();
+    assert_eq!(judged.state, planner::advise::State::NotJudged);
+    // A filter that keeps names and states does the same to every record.
+    let kept = |line: &&str| {
+        ["vfchost0", "FC name:fcs0", "vfchost1 "].iter().any(|word| line.contains(word))
+    };
+    let kept: Vec<&str> = whole.lines().filter(kept).take(3).collect();
+    super::silent(&[("a.txt", &(kept.join("\n") + "\n"))]);
 }
 
 #[test]

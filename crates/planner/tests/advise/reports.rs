@@ -362,7 +362,7 @@ fn attributes_of_an_unknown_device_leave_something_open() {
         )
     };
     let text = format!(
-        "app9:/ # for d in hdisk4 hdisk5; do lsattr -El $d; done\n{}{}app9:/ # lspath\nEnabled hdisk4 fscsi0\nEnabled hdisk4 fscsi1\n",
+        "app9:/ # for d in hdisk4 hdisk5; do lsattr -El $d; done\n{}{}app9:/ # lspath\nEnabled hdisk4 sas0\nEnabled hdisk4 sas1\n",
         list(0, "single_path"),
         list(60, "no_reserve")
     );

@@ -58,7 +58,7 @@ fn the_lines_in_the_guide_make_the_rule_speak() {
     for rule in of_captures() {
         let files = examples.remove(rule.name).unwrap_or_default();
         let said = spoken(&files);
-        if !said.contains(&rule.name) {
+        if said.is_empty() || said.iter().any(|said| *said != rule.name) {
             wrong.push(format!("{}: its lines make speak {said:?}", rule.name));
         }
     }
