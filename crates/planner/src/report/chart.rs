@@ -170,8 +170,8 @@ fn line_svg(line: &Line) -> Markup {
                 line.axis x1=(LEFT) y1=(TOP) x2=(LEFT) y2=(TALL - FOOT) {}
                 text x=(LEFT - 6.0) y=(fixed(y(high) + 4.0)) text-anchor="end" { (number(high)) }
                 text x=(LEFT - 6.0) y=(fixed(y(low) + 4.0)) text-anchor="end" { (number(low)) }
-                text x=(LEFT) y=(TALL - 8.0) { "0 s" }
-                text x=(WIDE - 10.0) y=(TALL - 8.0) text-anchor="end" { "+" (span(last - first)) }
+                text x=(LEFT) y=(TALL - 8.0) { @if first > 0.0 { "+" } (span(first)) }
+                text x=(WIDE - 10.0) y=(TALL - 8.0) text-anchor="end" { "+" (span(last)) }
                 @if let Some(limit) = &line.limit {
                     line.limit x1=(LEFT) y1=(fixed(y(limit.value))) x2=(WIDE - 10.0) y2=(fixed(y(limit.value))) {}
                     text.limit x=(LEFT + 4.0) y=(fixed(beside(y(limit.value)))) { (clean(&limit.label)) }

@@ -67,6 +67,16 @@ fn the_mark_of_a_change_at_the_end_is_written_to_its_left() {
     assert!(label("queue_depth=20").contains(r#"text-anchor="end""#));
 }
 
+/// The change is told in minutes since the first capture; the axis of rates, which begin with the second, has the same.
+#[test]
+fn the_axis_of_rates_begins_where_the_second_capture_is() {
+    let page = html(&course());
+    assert!(page.contains("+40 min"), "the change");
+    let ends = |text: &str| page.contains(&format!(">{text}</text>"));
+    assert!(ends("+10 min") && ends("+70 min"));
+    assert!(!ends("+60 min"));
+}
+
 /// A value that is printed with one digit can differ by one of it without having changed.
 #[test]
 fn a_step_of_the_last_digit_is_noise() {
