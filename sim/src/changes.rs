@@ -12,6 +12,7 @@ use crate::atlas::{Phase, Under};
 use crate::client::SECTOR;
 use crate::counts::Counts;
 use crate::drawn::{self, Changed};
+use crate::liar::Liar;
 use crate::world::{Any, Process, Scene, WAITS_NS, look_at_size};
 
 /// A client tells of its rings.
@@ -61,7 +62,7 @@ pub fn change_one(process: &mut Process, scene: &Scene, counts: &mut Counts) -> 
         Changed::Size => return resize(process, scene, counts),
         _ => {}
     }
-    let Process { sessions, house } = process;
+    let Process { sessions, house, .. } = process;
     let session = &mut sessions[number];
     scene.unit.borrow_mut().shift(number);
     match changed {
@@ -108,7 +109,7 @@ fn map(
     number: usize,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    let Process { sessions, house } = process;
+    let Process { sessions, house, .. } = process;
     let (session, unit) = (&mut sessions[number], &scene.unit);
     let mut spec = AdapterSpec::clone(&session.spec());
     let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
@@ -164,7 +165,7 @@ fn resize(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(
             }
         }
     };
-    let Process { sessions, house } = process;
+    let Process { sessions, house, .. } = process;
     house.resize(sessions, "disk", size * SECTOR, &mut done)?;
     shift();
     Ok(())
@@ -172,7 +173,7 @@ fn resize(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(
 
 /// A client goes and comes again, or its adapter is removed under it and made anew.
 fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), String> {
-    let Process { sessions, house } = process;
+    let Process { sessions, house, .. } = process;
     let (session, client) = (&mut sessions[number], &scene.clients[number]);
     let removed = sim::once_in(2);
     sim::tell(|| format!("client{number} {}", if removed { "loses its adapter" } else { "goes" }));
@@ -190,5 +191,100 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
     session.come(house, said, removed)?;
     bring(session, client, scene)?;
     scene.unit.borrow_mut().arrive(number);
+    Ok(())
+}
+
+/// The client that lies comes. What it says may be refused: then it goes.
+pub fn come_liar(process: &mut Process, scene: &Scene) {
+    let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return };
+    let (queues, said) = {
+        let liar = liar.borrow();
+        (liar.queues(), liar.says(sim::once_in(2)))
+    };
+    let (spec, _) = scene.drawn.of_liar(lying, queues, &scene.path_of_liar());
+    let Process { liar: session, house, .. } = process;
+    let came = match session {
+        Some(session) => session.come(house, said, false),
+        None => house.connect(spec, said).map(|new| *session = Some(new)),
+    };
+    match came {
+        Ok(()) => bring_liar(process, scene),
+        Err(refused) => {
+            sim::tell(|| format!("the liar is refused: {refused}"));
+            leave_liar(process, sim::once_in(2));
+        }
+    }
+}
+
+/// It tells of its rings.
+fn bring_liar(process: &mut Process, scene: &Scene) {
+    let (Some(liar), Some(session)) = (&scene.liar, &mut process.liar) else { return };
+    let rings = liar.borrow().rings();
+    for ring in rings {
+        let number = ring.number;
+        session.place(number, sim::pick(scene.drawn.channels as usize));
+        let set = session.set_ring(ring).and_then(|()| session.enable(number, true));
+        if let Err(refused) = set {
+            sim::tell(|| format!("the liar is refused: {refused}"));
+            return leave_liar(process, sim::once_in(2));
+        }
+    }
+}
+
+fn leave_liar(process: &mut Process, removed: bool) {
+    let session = if removed { &mut process.liar.take() } else { &mut process.liar };
+    session.iter_mut().for_each(|session| session.leave(removed));
+}
+
+/// Something that the client that lies does with its session, or that its volume does.
+pub fn change_liar(process: &mut Process, scene: &Scene) -> Result<(), String> {
+    let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return Ok(()) };
+    if sim::once_in(lying.hangs_every) {
+        sim::met("a volume hangs");
+        sim::tell(|| "the liar's volume does not answer for a while".into());
+        let file = std::fs::File::open(scene.path_of_liar()).map_err(|error| error.to_string())?;
+        kernel::hang(file.as_fd(), 1_000_000 << sim::pick(4));
+    }
+    if !sim::once_in(lying.change_every) {
+        return Ok(());
+    }
+    sim::met("a liar changes");
+    let anew = |left: u32| *liar.borrow_mut() = Liar::new(lying.scsi, left);
+    let left = liar.borrow().left;
+    let what = sim::pick(6);
+    sim::tell(|| format!("the liar does {what}"));
+    let queue = liar.borrow().a_queue();
+    let regions = liar.borrow().regions();
+    let Some(session) = &mut process.liar else {
+        anew(left);
+        come_liar(process, scene);
+        return Ok(());
+    };
+    let done = match what {
+        0 => {
+            session.place(queue, sim::pick(scene.drawn.channels as usize));
+            Ok(())
+        }
+        1 => session.enable(queue, sim::once_in(2)),
+        2 => session.set_memory(regions),
+        // The memory of its next life, under the rings of this one.
+        3 => {
+            anew(left);
+            let regions = liar.borrow().regions();
+            session.set_memory(regions)
+        }
+        _ => {
+            leave_liar(process, sim::once_in(2));
+            if !sim::once_in(3) {
+                anew(left);
+            }
+            come_liar(process, scene);
+            Ok(())
+        }
+    };
+    if let Err(refused) = done {
+        sim::tell(|| format!("the liar is refused: {refused}"));
+        leave_liar(process, sim::once_in(2));
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memory::random::mix;
+use memory::random::{Random, mix};
 use memory::sim;
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, CommandSpec, DelaySpec, DeviceSpec, FileSpec, Initiator,
@@ -13,6 +13,7 @@ use uring::sim::Faults;
 use crate::client::SECTOR;
 use crate::fence::KINDS;
 use crate::less::Less;
+use crate::liar;
 use crate::world::{CHANNELS_MAX, CLIENTS_MAX};
 
 /// What the seed drew for the whole run.
@@ -40,7 +41,47 @@ pub struct Drawn {
     pub orders: Option<Ordering>,
     /// Clients speak with their sessions in bytes.
     pub in_bytes: bool,
+    /// There is a client that lies.
+    pub liar: Option<Lying>,
 }
+
+/// A client that lies, beside the others, with a volume of its own.
+#[derive(Debug, Clone)]
+pub struct Lying {
+    /// It has a SCSI adapter.
+    pub scsi: bool,
+    pub direct: bool,
+    /// Of its adapter or its volume.
+    pub limit: Option<LimitSpec>,
+    /// Its volume does not answer for a while, once in so many steps.
+    pub hangs_every: u64,
+    /// It goes, tells its memory anew and so on, once in so many steps.
+    pub change_every: u64,
+}
+
+/// A matter of the seed's number, as [`SINGLED_OUT`].
+const LIARS: u64 = 4;
+
+impl Lying {
+    fn draw(seed: u64) -> Option<Lying> {
+        let mut random = Random::new(mix(seed ^ 0x11a2));
+        let mut one_in = |count: u64| random.below(count) == 0;
+        one_in(LIARS).then(|| Lying {
+            scsi: one_in(2),
+            direct: one_in(2),
+            limit: one_in(3).then(|| LimitSpec {
+                iops: 4_000,
+                iops_burst: 4,
+                ..LimitSpec::default()
+            }),
+            hangs_every: if one_in(2) { 0 } else { 200 },
+            change_every: if one_in(2) { 60 } else { 400 },
+        })
+    }
+}
+
+/// How the client that lies is called, and what it has.
+pub const LIAR: &str = "liar";
 
 /// How clients order reservations.
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +185,8 @@ impl Drawn {
         if mix(seed).is_multiple_of(SINGLED_OUT) {
             drawn.single_out();
         }
+        drawn.liar = Lying::draw(seed);
+        drawn.faults.workers = drawn.liar.is_some();
         drawn
     }
 
@@ -192,6 +235,7 @@ impl Drawn {
                 takes_nothing: seldom(8, 80),
                 poll_ends: seldom(4, 40),
                 notify_lost: 0,
+                workers: false,
             },
             scsi: scsi.then(|| {
                 let commands = CommandSpec {
@@ -213,6 +257,7 @@ impl Drawn {
             changes: Changed::draw(scsi, read_only),
             orders: (scsi && sim::once_in(3)).then(Ordering::draw),
             in_bytes: sim::once_in(4),
+            liar: None,
         }
     }
 
@@ -237,9 +282,35 @@ impl Drawn {
         if !less.has("delays") {
             self.spec.delay = None;
         }
+        if !less.has("liars") {
+            self.liar = None;
+        }
+        if let Some(liar) = &mut self.liar {
+            liar.hangs_every *= u64::from(less.has("hangs"));
+        }
         if !less.has("channels") {
             self.channels = 1;
         }
+    }
+
+    /// The adapter of the client that lies, and its volume.
+    pub fn of_liar(&self, lying: &Lying, queues: u16, path: &Path) -> (AdapterSpec, VolumeSpec) {
+        let cache = if lying.direct { CacheMode::Direct } else { CacheMode::Buffered };
+        let file = FileSpec { cache, create: true, ..FileSpec::new(path) };
+        let bytes = Some(liar::SECTORS * SECTOR);
+        let mut volume = VolumeSpec { bytes, ..VolumeSpec::new(LIAR, file) };
+        let device = if lying.scsi {
+            let luns = [(0, LIAR.to_owned())].into();
+            let target = TargetSpec { id: 0, wwpn: Some(0x5005_0768_0000_0001), port: 1, luns };
+            let scsi = ScsiSpec::new(Initiator::Fc { wwpn: 0xc050_7600_0000_0bad }, vec![target]);
+            let commands = self.scsi.as_ref().map(|(commands, _)| *commands);
+            let commands = commands.unwrap_or_default();
+            DeviceSpec::from(ScsiSpec { commands, limit: lying.limit, ..scsi })
+        } else {
+            volume.limit = lying.limit;
+            DeviceSpec::from(BlockSpec::on(LIAR))
+        };
+        (AdapterSpec { queues, wait: self.wait, ..AdapterSpec::new(LIAR, "none", device) }, volume)
     }
 
     /// The adapter of a client.

@@ -46,7 +46,7 @@ pub enum Can {
     All,
 }
 
-fn eventfd() -> OwnedFd {
+pub fn eventfd() -> OwnedFd {
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd")
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::world::{Outcome, Plan, REQUESTS, run};
 
 /// What a run can be without, each with what that is.
-pub const PARTS: [(&str, &str); 13] = [
+pub const PARTS: [(&str, &str); 15] = [
     ("deaths", "deaths of the process"),
     ("power", "deaths of the host"),
     ("moves", "queues that move"),
@@ -19,6 +19,8 @@ pub const PARTS: [(&str, &str); 13] = [
     ("limits", "limits"),
     ("delays", "delays"),
     ("channels", "more channels than one"),
+    ("liars", "a client that lies"),
+    ("hangs", "a volume that does not answer for a while"),
 ];
 
 /// What a run has less than its seed has drawn.

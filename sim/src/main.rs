@@ -10,6 +10,7 @@ mod fence;
 mod files;
 mod front;
 mod less;
+mod liar;
 mod options;
 mod oracle;
 mod scsi;

@@ -16,14 +16,15 @@ use spec::{UnitSpec, VolumeSpec};
 use uring::sim::{self as kernel, Faults};
 
 use crate::atlas::{self, Phase, Under};
-use crate::changes::{bring, change_one, move_one};
+use crate::changes::{bring, change_liar, change_one, come_liar, move_one};
 use crate::client::{self, Client, Count, SECTOR, stamps};
 use crate::controls::Control;
 use crate::counts::Counts;
-use crate::drawn::Drawn;
+use crate::drawn::{Drawn, LIAR};
 use crate::files::{Keeper, medium, sectors};
 use crate::front::{Front, Line};
 use crate::less::Less;
+use crate::liar::{self, Liar};
 use crate::oracle::{Disk, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::unit::Unit;
@@ -68,6 +69,8 @@ thread_local! {
 /// The simulated process, while it lives.
 pub struct Process {
     pub sessions: Vec<Session>,
+    /// Of the client that lies, if it is there.
+    pub liar: Option<Session>,
     pub house: House,
 }
 
@@ -144,6 +147,7 @@ pub type Clients = Rc<Vec<RefCell<Any>>>;
 pub struct Scene {
     pub drawn: Drawn,
     pub clients: Clients,
+    pub liar: Option<Rc<RefCell<Liar>>>,
     pub unit: Rc<RefCell<Unit>>,
     keeper: RefCell<Keeper>,
     folder: PathBuf,
@@ -157,6 +161,11 @@ impl Scene {
     /// Where the volume is.
     pub fn path(&self) -> PathBuf {
         self.folder.join("disk")
+    }
+
+    /// Where that of the client that lies is.
+    pub fn path_of_liar(&self) -> PathBuf {
+        self.folder.join(LIAR)
     }
 }
 
@@ -226,7 +235,7 @@ impl Pace {
 pub type Idle = Cell<u64>;
 
 /// Somebody has a turn: a thread of the process, the kernel, a client, or time.
-fn beside(clients: &Clients, pace: Pace, idle: &Idle) {
+fn beside(clients: &Clients, liar: Option<&RefCell<Liar>>, pace: Pace, idle: &Idle) {
     let threads = sim::threads();
     let of_threads = if threads > 0 { pace.threads } else { 0 };
     let Pace { kernel, clients: of_clients, time, .. } = pace;
@@ -237,8 +246,13 @@ fn beside(clients: &Clients, pace: Pace, idle: &Idle) {
         kernel::land();
     } else if picked < of_threads + kernel + of_clients {
         // One that is in the middle of a step has none.
-        if let Ok(mut client) = clients[sim::pick(clients.len())].try_borrow_mut() {
-            client.step();
+        match clients.get(sim::pick(clients.len() + usize::from(liar.is_some()))) {
+            Some(client) => {
+                if let Ok(mut client) = client.try_borrow_mut() {
+                    client.step();
+                }
+            }
+            None => liar.iter().for_each(|liar| liar.borrow_mut().step()),
         }
     } else if threads > 0 && !sim::sleeps() || !pass_to_next(clients, idle) {
         sim::pass(1 << sim::pick(14));
@@ -330,7 +344,10 @@ fn live(
     let pace = Pace::draw();
     let idle: Rc<Idle> = Rc::default();
     let time = Rc::clone(&idle);
-    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, pace, &time));
+    let liar =
+        drawn.liar.as_ref().map(|lying| Rc::new(RefCell::new(Liar::new(lying.scsi, liar::STEPS))));
+    let lies = liar.clone();
+    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, lies.as_deref(), pace, &time));
     let settle = |turn: &Rc<dyn Fn()>| {
         let turn = Rc::clone(turn);
         sim::set_beside(Some(Box::new(move || turn())));
@@ -339,7 +356,8 @@ fn live(
     kernel::set_faults(drawn.faults);
     let (keeper, folder) = (RefCell::default(), folder.to_owned());
     let (size, disk_of_scene) = (Cell::new(drawn.sectors), Rc::clone(&disk));
-    let scene = Scene { drawn, clients, unit, keeper, folder, idle, size, disk: disk_of_scene };
+    let scene =
+        Scene { drawn, clients, liar, unit, keeper, folder, idle, size, disk: disk_of_scene };
     let Scene { drawn, clients, unit, .. } = &scene;
     let nested_every = [0, 1, 3, 17, 101][sim::pick(5)];
     sim::nest(if plan.less.has("nesting") { nested_every } else { 0 });
@@ -359,6 +377,7 @@ fn live(
         let left: u32 = clients.iter().map(|client| client.borrow_mut().count().left).sum();
         let under_way: usize = clients.iter().map(|client| client.borrow().under_way()).sum();
         steps += 1;
+        sim::step();
         if (left == 0 || steps == LONG) && !calm {
             // The last faults are over: from here on everything has to be answered.
             calm = true;
@@ -367,6 +386,7 @@ fn live(
             }
             kernel::set_faults(Faults {
                 notify_lost: drawn.faults.notify_lost,
+                workers: drawn.faults.workers,
                 ..Faults::default()
             });
             sim::die_at(None);
@@ -409,11 +429,12 @@ fn live(
                     if !calm && sim::once_in(drawn.change_every) {
                         change_one(process, &scene, counts)?;
                     }
+                    change_liar(process, &scene)?;
                     look_at_unlimited(process, &scene)?;
                     if let Some(trouble) = process.sessions.iter().find_map(Session::trouble) {
                         return Err(trouble);
                     }
-                    beside(clients, pace, &scene.idle);
+                    beside(clients, scene.liar.as_deref(), pace, &scene.idle);
                     Ok(())
                 }
             }
@@ -531,7 +552,11 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
         let spec = UnitSpec::disk("disk", 0x3000_0000_0000_0001);
         house.put_unit(UnitSpec { keep, read_only, ..spec })?;
     }
-    let mut process = Process { sessions: Vec::new(), house };
+    if let Some(lying) = &drawn.liar {
+        let (_, spec) = drawn.of_liar(lying, 1, &scene.path_of_liar());
+        open_for_liar(&mut house, spec, lying.scsi)?;
+    }
+    let mut process = Process { sessions: Vec::new(), liar: None, house };
     sim::tell(|| format!("a process begins with {} channels", drawn.channels));
     for (number, client) in clients.iter().enumerate() {
         let (said, queues) = {
@@ -543,7 +568,19 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
         bring(&mut process.sessions[number], client, scene)?;
         unit.borrow_mut().arrive(number);
     }
+    come_liar(&mut process, scene);
     Ok(process)
+}
+
+/// The disk of the client that lies.
+fn open_for_liar(house: &mut House, spec: VolumeSpec, scsi: bool) -> Result<(), String> {
+    let volume = block::open_for(&Keeper::default(), Some("sim"), &spec, &mut |_| {})
+        .map_err(|error| format!("the liar's volume is not opened: {error}"))?;
+    house.put_volume(spec, volume);
+    match scsi {
+        true => house.put_unit(UnitSpec::disk(LIAR, 0x3000_0000_0000_0002)),
+        false => Ok(()),
+    }
 }
 
 /// All is answered: the process ends in order, nothing of it is left, and the medium has what it must have.
@@ -556,7 +593,8 @@ fn finish(
 ) -> Result<(), String> {
     let process = process.expect("it lives");
     look_at_modest(&process, &scene.clients)?;
-    let Process { sessions, house } = process;
+    let Process { sessions, liar, house } = process;
+    liar.into_iter().for_each(|mut session| session.leave(false));
     sessions.into_iter().for_each(|mut session| session.leave(false));
     for client in scene.clients.iter() {
         let mut client = client.borrow_mut();
@@ -577,6 +615,9 @@ fn finish(
         return Err(format!("{} operations are left in the kernel", kernel::under_way()));
     }
     look_at_size(scene)?;
+    if scene.liar.is_some() && sectors(&scene.path_of_liar())? != liar::SECTORS {
+        return Err("the liar's disk has another size".to_owned());
+    }
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     for (at, value) in stamps(&bytes)?.into_iter().enumerate() {
         disk.borrow().rests(at as u64, value)?;

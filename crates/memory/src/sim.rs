@@ -50,6 +50,8 @@ struct World {
     sleepers: Vec<u64>,
     /// Who may go on besides threads: the kernel, clients. Called with nothing borrowed.
     beside: Option<Turn>,
+    /// Times that somebody in the middle of something has let others go on, since [`step`].
+    waits: u64,
     points: u64,
     dies_at: Option<u64>,
     /// Points at which somebody else has a turn: one of so many, or none.
@@ -82,6 +84,9 @@ thread_local! {
     static LOST: Cell<Option<Lost>> = const { Cell::new(None) };
 }
 
+/// Far more than the longest wait takes.
+const WAITS_MAX: u64 = 5_000_000;
+
 /// How far time goes on with each look at it, so that no two moments are the same.
 const LOOK_NS: u64 = 20;
 
@@ -102,6 +107,7 @@ pub fn begin(seed: u64, story_lines: usize) {
         current: None,
         sleepers: Vec::new(),
         beside: None,
+        waits: 0,
         points: 0,
         dies_at: None,
         nested_every: 0,
@@ -407,8 +413,18 @@ pub fn set_beside(turn: Option<Turn>) {
     drop(old);
 }
 
+/// Nobody is in the middle of anything: what follows is to end within a bounded number of turns.
+pub fn step() {
+    with(|world| world.waits = 0);
+}
+
 /// Somebody else goes on: what a thread that waits for another one calls until it has what it waits for.
 pub fn others() {
+    let waits = with(|world| {
+        world.waits += 1;
+        world.waits
+    });
+    assert!(waits < WAITS_MAX, "somebody waits for ever for others");
     let Some(mut beside) = with(|world| world.beside.take()) else {
         // The others are at it already, and one of them waits for a third: give threads their turns alone.
         let count = threads();

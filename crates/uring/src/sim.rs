@@ -6,7 +6,7 @@
 //! completes its poll when the kernel gets to it. What is written is durable when it was written back: see [`cache`].
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,8 +20,8 @@ use crate::error::{Full, RingError};
 use crate::files::{FileSlot, Slots};
 use crate::inline;
 use crate::op::{Op, WriteFlags};
-use crate::setup::{RingConfig, Rung};
-use cache::{Caches, Open};
+use crate::setup::{RingConfig, Rung, WORKERS_BOUNDED};
+use cache::{Caches, Inode, Open};
 
 mod cache;
 
@@ -55,6 +55,8 @@ pub struct Faults {
     pub poll_ends: u64,
     /// A notification is lost. A control: no kernel does it.
     pub notify_lost: u64,
+    /// What may block needs one of the ring's workers, of which there are as many as it has asked for.
+    pub workers: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,8 @@ enum Work {
 
 #[derive(Debug)]
 struct Flight {
+    /// Which was handed over before which.
+    order: u64,
     ring: u64,
     user_data: u64,
     file: Option<Rc<OwnedFd>>,
@@ -84,6 +88,8 @@ struct Face {
     completions: VecDeque<Completion>,
     /// The thread that sleeps in it.
     sleeper: Option<u64>,
+    /// As [`Ring::add_workers`] has added them up.
+    workers: u32,
 }
 
 #[derive(Default)]
@@ -99,6 +105,9 @@ struct Kernel {
     polls: Vec<PollEntry>,
     faults: Faults,
     landed: u64,
+    handed: u64,
+    /// Files that do not answer, until when.
+    hung: BTreeMap<Inode, u64>,
     heard: u64,
     caches: Caches,
 }
@@ -139,10 +148,20 @@ pub fn truncated(file: BorrowedFd<'_>, bytes: u64) {
     kernel(|kernel| kernel.caches.truncated(file, bytes));
 }
 
+/// A file does not answer for so many ns: what is asked of it takes as long, and keeps the workers it has.
+pub fn hang(file: BorrowedFd<'_>, ns: u64) {
+    kernel(|kernel| {
+        if let Some(open) = kernel.caches.open(file) {
+            kernel.hung.insert(open.inode(), sim::now_ns() + ns);
+        }
+    });
+}
+
 /// The host loses its power: no operation is under way any more, and files have what was written back.
 pub fn lose_power() {
     kernel(|kernel| {
         kernel.flights.clear();
+        kernel.hung.clear();
         kernel.caches.lose_power();
     });
 }
@@ -167,7 +186,11 @@ pub fn next_moment() -> Option<u64> {
             Work::Timeout { at_ns } => Some(at_ns),
             _ => None,
         });
-        timeouts.min()
+        let hung = kernel.hung.iter().filter(|(inode, _)| {
+            let on_it = |flight: &Flight| flight.open.is_some_and(|open| open.inode() == **inode);
+            kernel.flights.iter().any(on_it)
+        });
+        timeouts.chain(hung.map(|(_, until)| *until)).min()
     })
 }
 
@@ -177,7 +200,12 @@ fn doable() -> (Vec<usize>, usize) {
     let now = sim::now_ns();
     kernel(|kernel| {
         let able = |flight: &Flight| !matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
-        let flights = (0..kernel.flights.len()).filter(|at| able(&kernel.flights[*at])).collect();
+        let held = kernel.held(now);
+        let able = |at: &usize| {
+            let flight = &kernel.flights[*at];
+            able(flight) && !held.contains(&flight.order)
+        };
+        let flights = (0..kernel.flights.len()).filter(able).collect();
         (flights, kernel.rung.len())
     })
 }
@@ -243,7 +271,78 @@ fn ring_out(at: usize) {
     });
 }
 
+/// What an operation needs of the kernel's workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// One.
+    Worker,
+    /// One, which does those of the file one after the other.
+    OneOfFile,
+}
+
+impl Flight {
+    fn needs(&self) -> Needs {
+        let Some(open) = self.open else { return Needs::Nothing };
+        match self.work {
+            Work::Write { nowait: false, .. } if !open.is_direct() => Needs::OneOfFile,
+            Work::Fallocate { .. } => Needs::OneOfFile,
+            Work::Read { nowait: false, .. } | Work::Write { nowait: false, .. }
+                if open.is_direct() =>
+            {
+                Needs::Worker
+            }
+            Work::DataSync => Needs::Worker,
+            _ => Needs::Nothing,
+        }
+    }
+
+    /// It says at once that it would have to wait.
+    fn refuses(&self) -> bool {
+        matches!(self.work, Work::Read { nowait: true, .. } | Work::Write { nowait: true, .. })
+    }
+}
+
 impl Kernel {
+    /// Until when a file does not answer.
+    fn hangs(&self, open: Option<Open>, now: u64) -> bool {
+        open.and_then(|open| self.hung.get(&open.inode())).is_some_and(|until| *until > now)
+    }
+
+    /// Operations that cannot go on now: those on files that do not answer, and those for which their ring has no worker, since earlier ones have them all.
+    fn held(&self, now: u64) -> BTreeSet<u64> {
+        let mut held = BTreeSet::new();
+        if !self.faults.workers && self.hung.is_empty() {
+            return held;
+        }
+        let mut flights: Vec<&Flight> = self.flights.iter().collect();
+        flights.sort_unstable_by_key(|flight| flight.order);
+        let mut busy: BTreeMap<u64, (u32, BTreeSet<Inode>)> = BTreeMap::new();
+        for flight in flights {
+            if !flight.refuses() && self.hangs(flight.open, now) {
+                held.insert(flight.order);
+            }
+            // Those of a process that has died end without being counted.
+            let face = self.faces.iter().find(|face| face.id == flight.ring);
+            let (Some(face), Some(open)) = (face.filter(|_| self.faults.workers), flight.open)
+            else {
+                continue;
+            };
+            let (workers, files) = busy.entry(flight.ring).or_default();
+            let needs = flight.needs();
+            if needs == Needs::Nothing {
+                continue;
+            }
+            let its_turn = needs == Needs::Worker || files.insert(open.inode());
+            if its_turn && *workers < WORKERS_BOUNDED + face.workers {
+                *workers += 1;
+            } else {
+                held.insert(flight.order);
+            }
+        }
+        held
+    }
+
     fn complete(&mut self, ring: u64, user_data: u64, result: i32, more: bool) {
         // A dead process hears of nothing.
         if let Some(face) = self.faces.iter_mut().find(|face| face.id == ring) {
@@ -308,15 +407,20 @@ impl Kernel {
 
 /// Carries an operation out.
 fn do_it(flight: Flight) {
-    let Flight { ring, user_data, file, open, work } = flight;
-    let faults = kernel(|kernel| {
+    let refuses = flight.refuses();
+    let Flight { ring, user_data, file, open, work, .. } = flight;
+    let (faults, hangs) = kernel(|kernel| {
         kernel.landed += 1;
-        kernel.faults
+        // A look at the time moves it on.
+        let hangs = refuses && !kernel.hung.is_empty() && kernel.hangs(open, sim::now_ns());
+        (kernel.faults, hangs)
     });
     let fd = || file.as_ref().expect("an operation with a file").as_fd();
     let result = match work {
         Work::Read { bufs, offset, nowait } => {
-            if let Some(error) = passing(faults, nowait) {
+            if hangs {
+                -libc::EAGAIN
+            } else if let Some(error) = passing(faults, nowait) {
                 error
             } else if fails("a read fails", faults.read_error) {
                 -libc::EIO
@@ -329,7 +433,9 @@ fn do_it(flight: Flight) {
             if let Some(open) = open {
                 kernel(|kernel| kernel.caches.touch(open, offset, len));
             }
-            if let Some(error) = passing(faults, nowait) {
+            if hangs {
+                -libc::EAGAIN
+            } else if let Some(error) = passing(faults, nowait) {
                 error
             } else if fails("a write fails", faults.write_error) {
                 let part = cut(&bufs, 1);
@@ -453,7 +559,8 @@ impl Ring {
         let id = kernel(|kernel| {
             let id = kernel.next;
             kernel.next += 1;
-            kernel.faces.push(Face { id, completions: VecDeque::new(), sleeper: None });
+            let completions = VecDeque::new();
+            kernel.faces.push(Face { id, completions, sleeper: None, workers: 0 });
             id
         });
         let slots = Slots::new(config.fixed_files);
@@ -517,12 +624,21 @@ impl Ring {
     /// Never.
     pub fn add_workers(&mut self, count: u32) -> io::Result<()> {
         self.workers += count;
+        self.tell_workers();
         Ok(())
     }
 
     /// Takes back what [`Ring::add_workers`] added.
     pub fn remove_workers(&mut self, count: u32) {
         self.workers = self.workers.saturating_sub(count);
+        self.tell_workers();
+    }
+
+    fn tell_workers(&self) {
+        kernel(|kernel| {
+            let face = kernel.faces.iter_mut().find(|face| face.id == self.id);
+            face.expect("a ring has its face").workers = self.workers;
+        });
     }
 
     /// Free submission entries.
@@ -558,7 +674,7 @@ impl Ring {
             file.expect("an operation names a registered file")
         });
         let (file, open) = file.map_or((None, None), |(file, open)| (Some(file), open));
-        Flight { ring: self.id, user_data, file, open, work }
+        Flight { order: 0, ring: self.id, user_data, file, open, work }
     }
 
     /// Adds an operation to what the next [`Ring::submit`] or [`Ring::wait`] hands to the kernel.
@@ -621,7 +737,10 @@ impl Ring {
         for flight in std::mem::take(&mut self.pushed) {
             match flight.work {
                 Work::Cancel { .. } => do_it(flight),
-                _ => kernel(|kernel| kernel.flights.push(flight)),
+                _ => kernel(|kernel| {
+                    kernel.handed += 1;
+                    kernel.flights.push(Flight { order: kernel.handed, ..flight });
+                }),
             }
         }
     }

@@ -14,7 +14,8 @@ use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 const SECTOR: u64 = 512;
 
 type Sector = [u8; SECTOR as usize];
-type Inode = (u64, u64);
+/// Device and number.
+pub(super) type Inode = (u64, u64);
 
 #[derive(Default)]
 pub(super) struct Caches {
@@ -42,6 +43,16 @@ pub(super) struct Open {
     inode: Inode,
     name: u64,
     direct: bool,
+}
+
+impl Open {
+    pub(super) fn inode(self) -> Inode {
+        self.inode
+    }
+
+    pub(super) fn is_direct(self) -> bool {
+        self.direct
+    }
 }
 
 impl Cache {
