@@ -6,7 +6,7 @@
 //! completes its poll when the kernel gets to it. What is written is durable when it was written back: see [`cache`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,10 +20,11 @@ use crate::error::{Full, RingError};
 use crate::files::{FileSlot, Slots};
 use crate::inline;
 use crate::op::{Op, WriteFlags};
-use crate::setup::{RingConfig, Rung, WORKERS_BOUNDED};
+use crate::setup::{RingConfig, Rung};
 use cache::{Caches, Inode, Open};
 
 mod cache;
+mod workers;
 
 /// A finished operation, or one event of a [`Op::PollMulti`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,78 +272,7 @@ fn ring_out(at: usize) {
     });
 }
 
-/// What an operation needs of the kernel's workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    /// One.
-    Worker,
-    /// One, which does those of the file one after the other.
-    OneOfFile,
-}
-
-impl Flight {
-    fn needs(&self) -> Needs {
-        let Some(open) = self.open else { return Needs::Nothing };
-        match self.work {
-            Work::Write { nowait: false, .. } if !open.is_direct() => Needs::OneOfFile,
-            Work::Fallocate { .. } => Needs::OneOfFile,
-            Work::Read { nowait: false, .. } | Work::Write { nowait: false, .. }
-                if open.is_direct() =>
-            {
-                Needs::Worker
-            }
-            Work::DataSync => Needs::Worker,
-            _ => Needs::Nothing,
-        }
-    }
-
-    /// It says at once that it would have to wait.
-    fn refuses(&self) -> bool {
-        matches!(self.work, Work::Read { nowait: true, .. } | Work::Write { nowait: true, .. })
-    }
-}
-
 impl Kernel {
-    /// Until when a file does not answer.
-    fn hangs(&self, open: Option<Open>, now: u64) -> bool {
-        open.and_then(|open| self.hung.get(&open.inode())).is_some_and(|until| *until > now)
-    }
-
-    /// Operations that cannot go on now: those on files that do not answer, and those for which their ring has no worker, since earlier ones have them all.
-    fn held(&self, now: u64) -> BTreeSet<u64> {
-        let mut held = BTreeSet::new();
-        if !self.faults.workers && self.hung.is_empty() {
-            return held;
-        }
-        let mut flights: Vec<&Flight> = self.flights.iter().collect();
-        flights.sort_unstable_by_key(|flight| flight.order);
-        let mut busy: BTreeMap<u64, (u32, BTreeSet<Inode>)> = BTreeMap::new();
-        for flight in flights {
-            if !flight.refuses() && self.hangs(flight.open, now) {
-                held.insert(flight.order);
-            }
-            // Those of a process that has died end without being counted.
-            let face = self.faces.iter().find(|face| face.id == flight.ring);
-            let (Some(face), Some(open)) = (face.filter(|_| self.faults.workers), flight.open)
-            else {
-                continue;
-            };
-            let (workers, files) = busy.entry(flight.ring).or_default();
-            let needs = flight.needs();
-            if needs == Needs::Nothing {
-                continue;
-            }
-            let its_turn = needs == Needs::Worker || files.insert(open.inode());
-            if its_turn && *workers < WORKERS_BOUNDED + face.workers {
-                *workers += 1;
-            } else {
-                held.insert(flight.order);
-            }
-        }
-        held
-    }
-
     fn complete(&mut self, ring: u64, user_data: u64, result: i32, more: bool) {
         // A dead process hears of nothing.
         if let Some(face) = self.faces.iter_mut().find(|face| face.id == ring) {

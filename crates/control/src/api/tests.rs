@@ -1,5 +1,6 @@
 //! The API over a real socket, with data planes that keep the books.
 
+mod aix;
 mod clients;
 mod files;
 mod hba;
