@@ -305,7 +305,8 @@ async fn apply_read(
         }
         let why = loss::refusal(&done.losses);
         let (path, left) = (path.display(), if pruning { "removed" } else { "changed" });
-        tracing::warn!(%path, "{why}: nothing is {left}; to do it nevertheless: `trunkline apply --force`");
+        let options = if pruning { "--prune --force" } else { "--force" };
+        tracing::warn!(%path, "{why}: nothing is {left}; to do it nevertheless: `trunkline apply {options} {path}`");
         if !pruning {
             server.has_file(file);
             return Ok(());
@@ -324,7 +325,8 @@ async fn apply_read(
     }
     if !others.is_empty() {
         let (path, others) = (path.display(), others.join(", "));
-        tracing::info!(%path, others, "objects that the configuration does not name stay; `--prune` removes them");
+        let how = if prune { "see above" } else { "`--prune` removes them" };
+        tracing::info!(%path, others, "objects that the configuration does not name stay; {how}");
     }
     for failure in done.failures {
         tracing::warn!("{failure}; it is tried again");

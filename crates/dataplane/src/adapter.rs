@@ -205,9 +205,11 @@ impl Shared {
         let had = std::mem::replace(&mut condition.queues, queues.started());
         condition.channels = queues.channels_of_queues();
         condition.num_io_queues = queues.named();
+        condition.keeps_inflight = queues.has_inflight();
         drop(condition);
         if had == 0 && queues.started() > 0 {
-            self.journal.serves(queues.features(), &self.feature_names());
+            let names = self.feature_names(queues.has_inflight());
+            self.journal.serves(queues.features(), &names);
         }
     }
 
@@ -505,7 +507,7 @@ impl Adapter {
             connections: condition.connections,
             visits: condition.visits.iter().cloned().collect(),
             client: condition.client,
-            features: shared.feature_names(),
+            features: shared.feature_names(condition.keeps_inflight),
         }
     }
 
@@ -549,9 +551,11 @@ impl Adapter {
 }
 
 impl Shared {
-    /// Names of the negotiated features that matter to an administrator.
-    fn feature_names(&self) -> Vec<String> {
-        let acked = Protocol::from_bits_truncate(self.protocol_features.load(Relaxed));
+    /// Names of the negotiated features that matter to an administrator. A client that has acknowledged in-flight regions, and has none, keeps
+    /// none.
+    fn feature_names(&self, keeps_inflight: bool) -> Vec<String> {
+        let mut acked = Protocol::from_bits_truncate(self.protocol_features.load(Relaxed));
+        acked.set(Protocol::INFLIGHT_SHMFD, keeps_inflight);
         let named = [
             (Protocol::INFLIGHT_SHMFD, "inflight"),
             (Protocol::LOG_SHMFD, "log"),

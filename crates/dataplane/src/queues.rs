@@ -363,6 +363,10 @@ impl Queues {
         self.queues[index].base
     }
 
+    pub(crate) fn has_inflight(&self) -> bool {
+        self.inflight.is_some()
+    }
+
     pub(crate) fn set_inflight(&mut self, region: InflightRegion) {
         self.adapter.device.kept_memory(&region);
         self.with_all_stopped(Drain::Ordinary, |queues| queues.inflight = Some(region));

@@ -57,6 +57,13 @@ impl Session {
         Ok((queues, index))
     }
 
+    /// Commands in flight are recorded there from now on.
+    fn keep(&self, region: InflightRegion) {
+        let mut queues = self.queues();
+        queues.set_inflight(region);
+        self.shared.update(&queues);
+    }
+
     /// Remembers why a message failed, for the adapter's state.
     fn refuse(&self, what: String) -> Error {
         self.shared.note(what);
@@ -292,7 +299,7 @@ impl VhostUserBackendReqHandler for Session {
         let (file, region) =
             InflightRegion::create(count, size).map_err(|error| self.refuse(error.to_string()))?;
         let bytes = InflightRegion::bytes(count, size);
-        self.queues().set_inflight(region);
+        self.keep(region);
         Ok((VhostUserInflight::new(bytes, 0, count, size), file))
     }
 
@@ -301,7 +308,7 @@ impl VhostUserBackendReqHandler for Session {
         let (offset, len) = (kept.mmap_offset, kept.mmap_size);
         let region = InflightRegion::open(&file, offset, len, kept.num_queues, kept.queue_size)
             .map_err(|error| self.refuse(error.to_string()))?;
-        self.queues().set_inflight(region);
+        self.keep(region);
         Ok(())
     }
 

@@ -5,13 +5,14 @@ mod common;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::raw::{Front, code, eventfd};
+use common::raw::{Front, code, eventfd, words};
 use common::{Server, load, null, short_load, slow};
 use partition::load::{LoadOptions, WaitMode};
 use protocol::message::{
     BlockSpec, DeviceSpec, FailureCode, LimitSpec, Reply, Request, VISITS_MAX, VolumeSpec,
 };
 use protocol::stats::{Latency, QueueCounter};
+use vring::InflightRegion;
 
 #[test]
 fn a_file_holds_what_was_written_through_several_queues_and_channels() {
@@ -166,6 +167,27 @@ fn queues_that_the_client_has_are_told_apart_from_those_that_it_uses() {
     drop(front);
     let status = server.settled();
     assert_eq!((status.client_num_io_queues, status.client_queues), (0, 0));
+}
+
+#[test]
+fn who_acknowledges_an_in_flight_region_and_has_none_keeps_none() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(8)));
+    let socket = server.put_adapter(|_| ());
+    let keeps = || server.adapter_status().features.iter().any(|feature| feature == "inflight");
+    let (front, ring) = Front::ready(&socket);
+    ring.works();
+    assert!(!keeps());
+    let (file, _) = InflightRegion::create(8, 64).unwrap();
+    let body = words(&[InflightRegion::bytes(8, 64), 0, 64 << 16 | 8]);
+    assert!(front.accepted(code::SET_INFLIGHT_FD, &body, &[file.as_fd()]));
+    assert!(keeps());
+    ring.works();
+    drop(front);
+    server.settled();
+    // The next client is another one.
+    let (_front, _ring) = Front::ready(&socket);
+    assert!(!keeps());
 }
 
 #[test]

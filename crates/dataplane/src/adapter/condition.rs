@@ -17,6 +17,8 @@ pub(crate) struct Condition {
     /// Those that it uses, and their channels.
     pub(super) queues: u16,
     pub(super) channels: Vec<u32>,
+    /// It has an in-flight region.
+    pub(super) keeps_inflight: bool,
     /// The client broke a rule.
     pub(super) broken: bool,
     pub(super) reason: Option<String>,
