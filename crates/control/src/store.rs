@@ -231,6 +231,11 @@ impl RedbStore {
             let problem = "it is missing or empty, and was not".to_owned();
             return Err(StoreError::Damaged { path: shown, problem });
         }
+        if nothing {
+            // One that is being made is no store yet: whatever ends this, the next start finds a whole one, or none.
+            make_draft(&path, &Desired::default(), &Journal::default())?;
+            std::fs::rename(draft_of(&path), &path).map_err(|error| engine(&shown, &error))?;
+        }
         let mut store = RedbStore::in_file(path)?;
         store.copy = Some(good::Good::new(copy));
         Ok(store)

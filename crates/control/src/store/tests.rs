@@ -592,3 +592,19 @@ fn nothing_is_committed_beside_another_file_that_somebody_put_there() {
     assert_eq!(state, volumes(7));
     assert_ne!(state, first);
 }
+
+/// Whoever is killed while the first store is being made leaves a draft behind, and no store that nobody can open.
+#[test]
+fn the_first_store_is_whole_before_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.redb");
+    let draft = draft_of(&path);
+    std::fs::create_dir(&draft).unwrap();
+    RedbStore::open(&path).map(drop).unwrap_err();
+    assert!(!path.exists());
+    std::fs::remove_dir(&draft).unwrap();
+    std::fs::write(&draft, [0; 5000]).unwrap();
+    let mut store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.load().unwrap(), Desired::default());
+    assert!(path.exists() && !draft.exists());
+}
