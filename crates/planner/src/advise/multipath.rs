@@ -16,7 +16,7 @@ use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
     DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE,
 };
-use super::view::{Role, View, as_f64, count, shown};
+use super::view::{DiskErrors, Role, View, as_f64, count, shown};
 use super::vscsi::targets;
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
 use crate::trace::number;
@@ -398,26 +398,30 @@ fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     );
 }
 
-/// The entries of a disk that are errors of the medium or of commands, each once.
+/// The entries that are errors of the medium or of commands, by disk.
+pub(super) fn disk_errors<'a>(view: &View<'a>) -> DiskErrors<'a> {
+    let mut errors = DiskErrors::new();
+    for (host, report) in view.reports() {
+        for entry in report.errpt().into_iter().flat_map(|report| &report.entries) {
+            let text = entry.description.to_ascii_uppercase();
+            if text.contains("DISK OPERATION ERROR") || text.contains("DISK ERROR") {
+                errors.entry((host, entry.resource.as_str())).or_default().push(entry);
+            }
+        }
+    }
+    errors
+}
+
+/// The entries of a disk, each once.
 fn disk_entries<'a>(view: &View<'a>, host: usize, disk: &str) -> Vec<&'a LoggedError> {
     let mut seen = BTreeSet::new();
-    let is_error = |entry: &LoggedError| {
-        let text = entry.description.to_ascii_uppercase();
-        text.contains("DISK OPERATION ERROR") || text.contains("DISK ERROR")
-    };
-    view.of(host)
-        .filter_map(Report::errpt)
-        .flat_map(|report| &report.entries)
-        .filter(|entry| entry.resource == disk && is_error(entry))
-        .filter(|entry| {
-            let time = entry.logged.as_ref().map(|taken| taken.seconds / 60);
-            seen.insert((
-                time,
-                entry.identifier.clone(),
-                entry.kind.get(..1).unwrap_or("").to_owned(),
-            ))
-        })
-        .collect()
+    let entries = view.disk_errors().get(&(host, disk)).into_iter().flatten().copied();
+    let once = entries.filter(|entry| {
+        let time = entry.logged.as_ref().map(|taken| taken.seconds / 60);
+        let kind = entry.kind.get(..1).unwrap_or("").to_owned();
+        seen.insert((time, entry.identifier.clone(), kind))
+    });
+    once.collect()
 }
 
 /// Whether the error log tells of paths that failed within the day before it was printed, and not that they came back.

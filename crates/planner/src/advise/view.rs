@@ -48,7 +48,11 @@ struct Found<'a> {
     ways: OnceCell<Vec<Ways<'a>>>,
     attributes: OnceCell<Attributes<'a>>,
     wires: OnceCell<Vec<Wire<'a>>>,
+    disk_errors: OnceCell<DiskErrors<'a>>,
 }
+
+/// What error logs have of each disk of each host.
+pub(super) type DiskErrors<'a> = BTreeMap<(usize, &'a str), Vec<&'a LoggedError>>;
 
 /// The lists of attributes of each device of each host, in the order of time.
 type Attributes<'a> = BTreeMap<usize, BTreeMap<&'a str, Vec<List<'a>>>>;
@@ -123,6 +127,11 @@ impl<'a> View<'a> {
     /// The Ethernet adapters of every system.
     pub(super) fn wires(&self) -> &[Wire<'a>] {
         self.found.wires.get_or_init(|| network::wires(self))
+    }
+
+    /// The entries of error logs that are errors of disks.
+    pub(super) fn disk_errors(&self) -> &DiskErrors<'a> {
+        self.found.disk_errors.get_or_init(|| multipath::disk_errors(self))
     }
 
     pub(super) fn bridges(&self) -> &[Bridge<'a>] {
