@@ -304,9 +304,13 @@ async fn apply_read(
             break;
         }
         let why = loss::refusal(&done.losses);
-        let (path, left) = (path.display(), if pruning { "removed" } else { "changed" });
-        let options = if pruning { "--prune --force" } else { "--force" };
-        tracing::warn!(%path, "{why}: nothing is {left}; to do it nevertheless: `trunkline apply {options} {path}`");
+        let path = path.display();
+        let (left, mend) = if pruning {
+            ("removed", format!("`trunkline apply --prune --force {path}`"))
+        } else {
+            ("changed", format!("`trunkline apply --force {path}`"))
+        };
+        tracing::warn!(%path, "{why}: nothing is {left}; to do it nevertheless: {mend}");
         if !pruning {
             server.has_file(file);
             return Ok(());

@@ -1,7 +1,7 @@
 //! Storage pools, as far as they are looked at.
 
 use super::*;
-use protocol::message::{LuStatus, PoolSpec, PoolStatus, ProgressStatus, PvStatus};
+use protocol::message::{LuStatus, ProgressStatus, PvStatus};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever_reads_events() {
@@ -10,29 +10,8 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
     let pool = bench.dir.path().join("pv");
     let text = format!("[pool.p]\npvs={pool:?}\nuuid=\"{}\"\n", "0123456789abcdef".repeat(2));
     let fake = bench.fake("main");
-    let (code, told) = bench.text("POST", "/v1/apply?wait=false", text).await;
+    let (code, told) = bench.text("POST", "/v1/apply", text).await;
     assert!(code < 300, "{told}");
-    // This data plane speaks an older version of the messages, in which nobody can tell it of pools; it tells of one.
-    fake.books().status.pools.push(PoolStatus {
-        spec: PoolSpec {
-            name: "p".to_owned(),
-            uuid: String::new(),
-            server: String::new(),
-            pvs: vec![pool],
-            shadow: "/shadow".into(),
-            fresh: false,
-            joining: Vec::new(),
-            leaving: Vec::new(),
-            doomed: Vec::new(),
-        },
-        pvs: Vec::new(),
-        lus: Vec::new(),
-        free_bytes: 0,
-        paused: 0,
-        pauses: 0,
-        trouble: None,
-        balance: None,
-    });
     let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
     assert!(metrics.contains("trunkline_pool_paused{pool=\"p\"} 0"), "{metrics}");
     {
