@@ -148,6 +148,9 @@ impl Shared {
     }
 
     /// vhost-user protocol features offered; REPLY_ACK comes from the `vhost` crate.
+    ///
+    /// A SCSI device has no shared objects. The feature is offered for what its acknowledgement says of the client: QEMU knows it since 8.2, in which
+    /// its SCSI device began to connect again, and no older one acknowledges it (ADR 0013).
     pub(crate) fn protocol_features(&self) -> Protocol {
         let mut features = Protocol::MQ
             | Protocol::CONFIG
@@ -170,6 +173,7 @@ impl Shared {
         if self.device.one_table() {
             features.remove(Protocol::CONFIGURE_MEM_SLOTS);
         }
+        features.set(Protocol::SHARED_OBJECT, locked(&self.spec).scsi().is_some());
         features
     }
 
@@ -561,6 +565,7 @@ impl Shared {
             (Protocol::LOG_SHMFD, "log"),
             (Protocol::CONFIGURE_MEM_SLOTS, "mem_slots"),
             (Protocol::BACKEND_REQ, "resize_events"),
+            (Protocol::SHARED_OBJECT, "shared_object"),
         ];
         let of_protocol =
             named.iter().filter(|(bit, _)| acked.contains(*bit)).map(|(_, name)| *name);

@@ -39,6 +39,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Session {
+        // What the client before acknowledged says nothing of this one.
+        shared.set_protocol_features(0);
         Session { shared }
     }
 

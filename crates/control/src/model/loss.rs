@@ -28,14 +28,12 @@ pub(crate) fn has_client(adapter: &AdapterStatus) -> bool {
     !matches!(adapter.state, Listening | Connecting | Failed)
 }
 
-/// Whether an adapter's client will not connect again when its data plane ends. QEMU's SCSI device does since 8.2, and from then on keeps an
-/// in-flight region, unless the adapter withholds that.
+/// Whether an adapter's client will not connect again when its data plane ends, as far as can be told: that of a SCSI device that has not
+/// acknowledged SHARED_OBJECT (ADR 0013).
 pub(crate) fn stays_away(adapter: &AdapterStatus) -> bool {
-    const INFLIGHT: &str = "inflight";
     has_client(adapter)
         && adapter.spec.scsi().is_some()
-        && !adapter.spec.withholds(INFLIGHT)
-        && !adapter.features.iter().any(|feature| feature == INFLIGHT)
+        && !adapter.features.iter().any(|feature| feature == "shared_object")
 }
 
 /// A client that a change takes something from.

@@ -64,7 +64,7 @@ impl Server {
             let names: Vec<String> = adapters.map(|a| format!("`{}`", a.spec.name)).collect();
             if !names.is_empty() {
                 let message = format!(
-                    "clients that do not connect again would lose adapters {}: they are QEMU before 8.2, or have not started their device yet",
+                    "clients that do not connect again would lose adapters {}: they are QEMU before 8.2, or programs that do not tell that they connect again",
                     names.join(", ")
                 );
                 return Err(ApiError::new(Code::InUse, message).help(

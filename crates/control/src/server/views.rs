@@ -116,7 +116,7 @@ pub struct AdapterView {
     pub limited_by: Term,
     /// The channel of each of the client's queues.
     pub channel_of_queue: Vec<u32>,
-    /// Whether the client is known not to connect again when its data plane ends: the SCSI device of QEMU before 8.2.
+    /// Whether the client does not connect again when its data plane ends, as far as can be told: the SCSI device of QEMU before 8.2.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays_away: bool,
     /// How many clients have connected since the data plane has the adapter.

@@ -51,13 +51,15 @@ impl Offer {
     }
 }
 
-/// The protocol features that this client can use.
+/// The protocol features that this client can use. There are no shared objects here: SHARED_OBJECT tells a server that this is a client that connects
+/// again, as it is of a QEMU that does.
 fn wanted() -> Protocol {
     Protocol::MQ
         | Protocol::CONFIG
         | Protocol::REPLY_ACK
         | Protocol::CONFIGURE_MEM_SLOTS
         | Protocol::INFLIGHT_SHMFD
+        | Protocol::SHARED_OBJECT
 }
 
 /// A connected socket with the `vhost` crate's front end on it.

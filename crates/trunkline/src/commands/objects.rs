@@ -447,8 +447,7 @@ fn volume_page(volume: &VolumeView) -> String {
 }
 
 /// What becomes of a client that does not connect again.
-const STAYS_AWAY: &str =
-    "the client does not come back (QEMU before 8.2): its machine must be restarted, too";
+const STAYS_AWAY: &str = "the client does not come back (QEMU before 8.2, as far as can be told): its machine must be restarted, too";
 
 /// How a link is, what became of it so far, and what was the last of it.
 fn link(link: &LinkView) -> String {

@@ -62,13 +62,14 @@ async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
         adapter.features = features.iter().map(|name| (*name).to_owned()).collect();
     };
     let restart = |query: &'static str| bench.call("POST", query, Value::Null);
-    client(&["resize_events"]);
+    // QEMU 7.2 keeps an in-flight region and does not connect again.
+    client(&["inflight", "resize_events"]);
     let (status, refusal) = restart("/v1/dataplanes/main/restart").await;
     assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
     assert!(refusal["message"].as_str().unwrap().contains("`s`: they are QEMU before 8.2"));
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], true);
     assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 200);
-    client(&["inflight"]);
+    client(&["inflight", "shared_object"]);
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], Value::Null);
     assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 200);
 }
