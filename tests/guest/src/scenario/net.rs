@@ -92,9 +92,10 @@ END
         udhcpc -i eth0 -n -q -t 20 -T 1 -s /tmp/lease >/tmp/dhcp 2>&1 || fail \"$(cat /tmp/dhcp)\"
         ip addr show dev eth0 | grep -q 'inet 192.0.2.1[0-9][0-9]/24' || fail \"$(cat /tmp/dhcp)\"
     }
-    # Both directions at the rate that this machine can do; each ends with what arrived.
+    # Both directions at the rate that this machine can do; each ends with what arrived. A server of iperf3 that still ends a stream, as it may on a
+    # busy machine, turns the next one away: each direction has its own.
     stream() {
-        for back in '' -R; do
+        for back in '-p 5201' '-p 5202 -R'; do
             iperf3 -c $1 -t 3 -P 2 $back >/tmp/iperf 2>&1 || fail \"$(cat /tmp/iperf)\"
             echo \"to $1 $back: $(awk '/SUM.*receiver/ { print $6, $7 }' /tmp/iperf)\"
         done
@@ -118,7 +119,7 @@ END
         stream $host
     done
     # A stream goes on when the data plane dies.
-    iperf3 -c 192.0.2.1 -t 20 >/tmp/held 2>&1 &
+    iperf3 -c 192.0.2.1 -p 5203 -t 20 >/tmp/held 2>&1 &
     held=$!
     sleep 3
     step killed
@@ -169,13 +170,16 @@ fn outside(server: &Trunkline) -> Result<Vec<Helper>> {
     dhcp.args(["udhcpd", "-f"]).arg(conf);
     let mut web = server.beside("busybox");
     web.args(["httpd", "-f", "-p", "80", "-h"]).arg(files);
-    let mut iperf = server.beside("iperf3");
-    iperf.arg("-s");
+    let iperf = ["5201", "5202", "5203"].map(|port| {
+        let mut iperf = server.beside("iperf3");
+        iperf.args(["-s", "-p", port]);
+        iperf
+    });
     let start = |mut program: std::process::Command| {
         let program = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Helper(program.spawn().context("cannot start a program of the world outside")?))
     };
-    [dhcp, web, iperf].into_iter().map(start).collect()
+    [dhcp, web].into_iter().chain(iperf).map(start).collect()
 }
 
 /// A guest reaches the world outside.
