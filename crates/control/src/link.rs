@@ -181,6 +181,7 @@ impl Link for SocketLink {
             Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
             Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
+            Request::Trace(_) => (9, "watch frames"),
             _ => (0, ""),
         };
         if self.minor < since {

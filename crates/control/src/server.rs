@@ -31,12 +31,13 @@ pub(crate) mod shared;
 mod short;
 mod stats_files;
 mod tell;
+mod trace;
 mod views;
 
 pub use edit::Expected;
 pub use explain::{
-    AttributeSource, CommandTermView, CommandsView, ElementsView, Explanation, PortExplanation,
-    SleepView, TermView,
+    AttributeSource, CardExplanation, CardFinding, CommandTermView, CommandsView, ElementsView,
+    Explanation, LostFrames, PortExplanation, SleepView, TermView,
 };
 pub use files::FileAct;
 pub use links::LinkView;
@@ -45,4 +46,5 @@ pub use objects::{FailoverView, ObjectView};
 pub use pools::{LuView, MovesView, PoolView, PvView};
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
+pub use trace::{TraceEvent, TraceQuery, TraceView};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};

@@ -32,7 +32,9 @@ use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
-use protocol::message::{Account, Changes, Reply, Request, Selection};
+use protocol::message::{
+    Account, Changes, Failure, Reply, Request, Selection, TraceReport, TraceSpec,
+};
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
@@ -68,6 +70,8 @@ enum Command {
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
     /// The high-water marks of an adapter, or of a port, begin again.
     ResetMarks(Object, String, Answer<Result<(), ApiError>>),
+    /// Frames of a network are watched.
+    Trace(TraceSpec, Answer<Traced>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -75,6 +79,9 @@ enum Command {
     /// The data plane of this generation hung up.
     Hangup(u64),
 }
+
+/// What has happened to frames, or why that is not told.
+type Traced = Result<Result<TraceReport, Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -200,6 +207,12 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
+    /// Begins to watch frames of a network, or goes on.
+    pub async fn trace(&self, spec: TraceSpec) -> Traced {
+        let command = |done| Command::Trace(spec, done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
+
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -314,6 +327,9 @@ impl SupervisorThread {
             Command::ResetMarks(object, name, done) => {
                 let _ = done.send(self.reset_marks(object, name));
             }
+            Command::Trace(spec, done) => {
+                let _ = done.send(self.trace(spec));
+            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -343,6 +359,21 @@ impl SupervisorThread {
             Err(error) => {
                 self.lost(&error.to_string());
                 self.connected()
+            }
+        }
+    }
+
+    fn trace(&mut self, spec: TraceSpec) -> Traced {
+        self.connected()?;
+        let Some(link) = &mut self.link else { return Err(gone()) };
+        match link.call(&Request::Trace(spec), &[]) {
+            Ok((Reply::Error(failure), _)) => Ok(Err(failure)),
+            Ok((Reply::Trace(report), _)) => Ok(Ok(report)),
+            Ok(_) => Ok(Ok(TraceReport::default())),
+            Err(error) => {
+                self.lost(&error.to_string());
+                self.connected()?;
+                Err(gone())
             }
         }
     }

@@ -296,9 +296,11 @@ impl Plane {
                 self.context.services.scsi.reset_port_marks(&self.context.stats, &name);
                 Ok(Reply::Done)
             }
+            Request::Trace(spec) => self.trace(&spec),
             // Who asks for changes is told them by its connection, which knows what it has told.
             Request::Status | Request::Changes => {
                 self.look_after_sockets();
+                self.context.services.ethernet.end_traces();
                 Ok(Reply::Status(self.status(None)))
             }
             Request::ChangesOf(of) => Ok(Reply::Status(self.status(Some(&of)))),

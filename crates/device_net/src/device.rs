@@ -72,7 +72,7 @@ impl Device for NetDevice {
             return Err("it is no network device".to_owned());
         };
         let network = making.service.named(&ethernet.network);
-        let port = network.join(spec.queues / 2);
+        let port = network.join(&spec.name, spec.queues / 2);
         let (spec, features) = (Mutex::new(ethernet.clone()), AtomicU64::new(0));
         Ok(Arc::new(NetDevice { network, port, spec, features }))
     }

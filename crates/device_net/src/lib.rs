@@ -49,6 +49,7 @@ mod handler;
 mod network;
 mod receive;
 mod replica;
+mod trace;
 mod transmit;
 mod uplink;
 mod waiting;
@@ -60,6 +61,7 @@ pub use device::NetDevice;
 pub use handler::{Behind, NetHandler};
 pub use network::{Network, Networks};
 pub use replica::Shared;
+pub use trace::TraceError;
 pub use uplink::UplinkPort;
 
 /// Frames that wait for an RX queue at most.

@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use channel::elements::Wake;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting};
-use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, Vid, View};
+use switch::{
+    Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, Reason, Vid, View,
+};
 
 use crate::INBOX_FRAMES;
 use crate::copy::{Place, Source};
+use crate::trace::{Decision, Event, Tracer, Watch};
 use crate::waiting::Frame;
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
@@ -30,9 +33,21 @@ impl Networks {
         if let Some(network) = networks.get(name).and_then(Weak::upgrade) {
             return network;
         }
-        let network = Arc::new(Network { version: AtomicU64::new(1), members: Mutex::default() });
+        let (version, members) = (AtomicU64::new(1), Mutex::default());
+        let network = Arc::new(Network { version, members, tracer: Mutex::default() });
         networks.insert(name.to_owned(), Arc::downgrade(&network));
         network
+    }
+
+    /// The network of a name, if somebody has it.
+    pub(crate) fn known(&self, name: &str) -> Option<Arc<Network>> {
+        self.0.lock().expect("a panic ends the process").get(name).and_then(Weak::upgrade)
+    }
+
+    /// All that somebody has.
+    pub(crate) fn all(&self) -> Vec<Arc<Network>> {
+        let networks = self.0.lock().expect("a panic ends the process");
+        networks.values().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -42,6 +57,8 @@ pub struct Network {
     /// Another number with every change: channels look at it with each batch of frames.
     version: AtomicU64,
     members: Mutex<Members>,
+    /// Who watches frames.
+    tracer: Mutex<Option<Arc<Tracer>>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,14 +95,33 @@ impl Network {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Who watches frames, if anybody does.
+    pub(crate) fn tracer(&self) -> Option<Arc<Tracer>> {
+        self.tracer.lock().expect("a panic ends the process").clone()
+    }
+
+    /// Somebody watches frames from now on, or nobody. Channels hear of it as of any change.
+    pub(crate) fn set_tracer(&self, tracer: Option<Arc<Tracer>>) {
+        *self.tracer.lock().expect("a panic ends the process") = tracer;
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The numbers of the ports by their names, and the names.
+    pub(crate) fn names(&self) -> Vec<(PortId, String)> {
+        let members = self.members();
+        let ports = members.ports.iter().flatten();
+        ports.map(|member| (member.port.id, member.port.name.clone())).collect()
+    }
+
     /// Adds a port, without a client.
-    pub(crate) fn join(self: &Arc<Network>, pairs: u16) -> Arc<Port> {
+    pub(crate) fn join(self: &Arc<Network>, name: &str, pairs: u16) -> Arc<Port> {
         let mut members = self.members();
         let free = members.ports.iter().position(Option::is_none);
         let at = free.unwrap_or(members.ports.len());
         let id = PortId(u16::try_from(at).expect("a data plane has fewer queues than that"));
         let pairs = (0..pairs).map(|_| Pair::default()).collect();
-        let port = Arc::new(Port { id, pairs, network: Arc::downgrade(self) });
+        let (name, network) = (name.to_owned(), Arc::downgrade(self));
+        let port = Arc::new(Port { id, name, pairs, network });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
         match members.ports.get_mut(at) {
@@ -109,7 +145,15 @@ impl Network {
         let inbox = pair.inbox.get().into_iter();
         let waiting =
             kept.into_iter().chain(inbox.flat_map(|it| std::iter::from_fn(|| it.full.pop())));
+        let tracer = self.tracer();
         for parcel in waiting {
+            if let Some(tracer) = &tracer {
+                let Frame { from, view, egress, number, .. } = parcel.frame();
+                let (head, len, to) = (view.head(), view.len(), Some(egress.port));
+                let decision = Decision::Lost(Reason::PortDown);
+                let event = Event { number, from, to, vid: None, head, len, decision };
+                (&**tracer).note(|| event);
+            }
             let members = self.members();
             let sender = members.ports.get(usize::from(parcel.from.0)).and_then(Option::as_ref);
             if let Some(its) = sender.and_then(|member| member.port.pairs.first()) {
@@ -167,6 +211,8 @@ impl Network {
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) id: PortId,
+    /// Of its adapter or uplink.
+    name: String,
     pub(crate) pairs: Box<[Pair]>,
     network: Weak<Network>,
 }
@@ -227,12 +273,14 @@ pub(crate) struct Parcel {
     egress: Egress,
     /// Of what it is cut into, so many have arrived.
     pub(crate) arrived: usize,
+    /// Its number, if frames were traced when it came; else that of some other.
+    pub(crate) number: u64,
 }
 
 impl Parcel {
     /// Packs a frame. What was judged is what arrives.
     pub(crate) fn pack(&mut self, frame: &Frame<'_>) {
-        let Frame { from, view, source, offload, egress } = frame;
+        let Frame { from, view, source, offload, egress, .. } = frame;
         (self.from, self.offload, self.egress) = (*from, *offload, *egress);
         let head = view.head();
         self.head[..head.len()].copy_from_slice(head);
@@ -246,10 +294,10 @@ impl Parcel {
 
     /// The frame in it.
     pub(crate) fn frame(&self) -> Frame<'_> {
-        let Parcel { from, offload, egress, .. } = *self;
+        let Parcel { from, offload, egress, number, .. } = *self;
         let view = View::new(&self.head, self.len).expect("it was looked at before");
         let source = Source { bufs: std::slice::from_ref(&self.memory), skip: 0 };
-        Frame { from, view, source, offload, egress }
+        Frame { from, view, source, offload, egress, number }
     }
 }
 
@@ -272,6 +320,7 @@ impl Pair {
                 offload: Offload::None { valid: false },
                 egress: Egress { port: PortId(0), edit: switch::TagEdit::Keep, mirror: false },
                 arrived: 0,
+                number: 0,
             };
             assert!(free.push(Box::new(parcel)).is_ok(), "it has room for all");
         }

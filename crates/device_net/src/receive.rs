@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use channel::{Io, NO_PART, RunningQueue};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
-use switch::{Reason, Scratch, Switch};
+use switch::{Reason, Scratch};
 use vring::{Chain, Head, QueueError};
 
 use crate::copy::write_piece;
 use crate::counter_of;
-use crate::waiting::{Frame, Waiting, store};
+use crate::trace::{Decision, Watch, unless};
+use crate::waiting::{Around, Frame, Waiting, store};
 
 /// Most buffers of a chain.
 pub(crate) const SEGMENTS: usize = 1024;
@@ -67,61 +68,76 @@ impl Receiver {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
-        self.drain(io, queue, &mut replica.switch, now_ns)
+        let tracer = replica.tracer();
+        let switch = &mut replica.switch;
+        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }))
     }
 
-    /// Takes in a frame from a queue of the same channel.
-    pub(crate) fn take_in(
+    /// Takes in a frame from a queue of the same channel, and counts what becomes of it. An error is one of the ring.
+    pub(crate) fn take_in<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        around: &mut Around<'_, W>,
         frame: &Frame<'_>,
     ) -> Result<(), QueueError> {
-        if !self.waiting.is_empty() {
-            self.drain(io, queue, switch, now_ns)?;
-        }
-        let mut arrived = 0;
-        if self.waiting.is_empty() {
-            match self.deliver(io, queue, switch, now_ns, frame, 0)? {
-                Fate::Waits(parts) => arrived = parts,
-                fate => {
-                    self.account(queue, fate, frame.view.len());
-                    return Ok(());
-                }
+        let tried = match self.waiting.is_empty() {
+            true => Ok(()),
+            false => self.drain(io, queue, around),
+        };
+        let tried = tried.and_then(|()| match self.waiting.is_empty() {
+            true => self.deliver(io, queue, around, frame, 0),
+            false => Ok(Fate::Waits(0)),
+        });
+        let arrived = match tried {
+            Ok(Fate::Waits(parts)) => parts,
+            Ok(fate) => {
+                self.account(queue, around, frame, fate);
+                return Ok(());
             }
-        }
-        match store(self.waiting.pair(), frame, arrived) {
-            Ok(()) => self.drain(io, queue, switch, now_ns),
+            Err(error) => {
+                around.switch.lost(frame.egress.port, Reason::GuestMemory);
+                self.account(queue, around, frame, Fate::Lost(Reason::GuestMemory));
+                return Err(error);
+            }
+        };
+        match store(self.waiting.pair(), around, frame, arrived) {
+            Ok(()) => self.drain(io, queue, around),
             Err(reason) => {
-                queue.count(counter_of(reason), 1);
+                around.switch.lost(frame.egress.port, reason);
+                self.account(queue, around, frame, Fate::Lost(reason));
                 Ok(())
             }
         }
     }
 
     /// Delivers what waits, as far as there are buffers.
-    fn drain(
+    fn drain<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        around: &mut Around<'_, W>,
     ) -> Result<(), QueueError> {
         self.give_back_old(io, queue);
         self.waiting.count_left(queue);
         loop {
             let mut starved = false;
             while let Some(parcel) = self.waiting.next() {
-                let fate =
-                    self.deliver(io, queue, switch, now_ns, &parcel.frame(), parcel.arrived)?;
-                if let Fate::Waits(arrived) = fate {
-                    self.waiting.put_back(parcel, arrived);
-                    starved = true;
-                    break;
+                let fate = self.deliver(io, queue, around, &parcel.frame(), parcel.arrived);
+                match fate {
+                    Ok(Fate::Waits(arrived)) => {
+                        self.waiting.put_back(parcel, arrived);
+                        starved = true;
+                        break;
+                    }
+                    Ok(fate) => self.account(queue, around, &parcel.frame(), fate),
+                    Err(error) => {
+                        // It is lost with its client.
+                        let arrived = parcel.arrived;
+                        self.waiting.put_back(parcel, arrived);
+                        return Err(error);
+                    }
                 }
-                self.account(queue, fate, parcel.len);
                 self.waiting.free(parcel);
             }
             let pair = self.waiting.pair();
@@ -155,30 +171,39 @@ impl Receiver {
         }
     }
 
-    fn account(&self, queue: &RunningQueue, fate: Fate, bytes: usize) {
+    fn account<W: Watch>(
+        &self,
+        queue: &RunningQueue,
+        around: &Around<'_, W>,
+        frame: &Frame<'_>,
+        fate: Fate,
+    ) {
         match fate {
             Fate::Arrived => {
                 queue.count(QueueCounter::RxFrames, 1);
-                queue.count(QueueCounter::RxBytes, bytes as u64);
+                queue.count(QueueCounter::RxBytes, frame.view.len() as u64);
+                around.note(frame, Decision::Delivered);
             }
-            Fate::Lost(reason) => queue.count(counter_of(reason), 1),
+            Fate::Lost(reason) => {
+                queue.count(counter_of(reason), 1);
+                around.note(frame, Decision::Lost(reason));
+            }
             Fate::Waits(_) => {}
         }
     }
 
     /// Makes a frame into what the client takes, and puts it into buffers. So many parts of it have arrived before.
-    fn deliver(
+    fn deliver<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        Around { switch, now_ns, .. }: &mut Around<'_, W>,
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<Fate, QueueError> {
         let Receiver { scratch, buffers, header, mergeable, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
-        let pieces = switch.adapt(now_ns, egress, view, offload, scratch);
+        let pieces = switch.adapt(*now_ns, egress, view, offload, scratch);
         let mut pieces = match pieces {
             Ok(pieces) => pieces,
             Err(reason) => return Ok(Fate::Lost(reason)),

@@ -11,6 +11,7 @@ use memory::clock;
 use switch::{News, PortId, Sizes, Switch};
 
 use crate::network::{Network, Port};
+use crate::trace::Tracer;
 
 /// MAC addresses that a network learns.
 const MACS: usize = 8192;
@@ -53,6 +54,8 @@ pub(crate) struct Replica {
     /// RX queues on this channel: of which pair of which port.
     here: Vec<(PortId, u16, QueueId)>,
     aged_ns: u64,
+    /// Who watches frames: taken over as ports are, so that nobody looks for it while nobody does.
+    tracer: Option<Arc<Tracer>>,
 }
 
 /// A port as it was taken over.
@@ -84,12 +87,18 @@ impl Replica {
             others: Vec::new(),
             here: Vec::new(),
             aged_ns: 0,
+            tracer: None,
         }
     }
 
     /// The version of the network that was taken over.
     pub(crate) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Who watches frames. To be asked for once in a batch of them.
+    pub(crate) fn tracer(&self) -> Option<Arc<Tracer>> {
+        self.tracer.clone()
     }
 
     /// Takes over what has changed, and what others have learned. To be called before a batch of frames; the moment of it in nanoseconds.
@@ -114,6 +123,7 @@ impl Replica {
     fn take_over(&mut self) {
         let (entries, others) = self.network.look(self.channel);
         self.others = others;
+        self.tracer = self.network.tracer();
         let most = self.ports.len().max(entries.len());
         self.ports.resize_with(most, || None);
         let mut entries = entries.into_iter();

@@ -17,7 +17,8 @@ use crate::handler::{NetHandler, Side};
 use crate::network::Port;
 use crate::receive::SEGMENTS;
 use crate::replica::{Replica, Way};
-use crate::waiting::{Frame, store};
+use crate::trace::{Decision, Event, Watch, unless};
+use crate::waiting::{Around, Frame, store};
 
 /// The TX queue of a pair.
 pub(crate) struct Sender {
@@ -75,6 +76,19 @@ impl Sender {
         let replica = Rc::clone(&self.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
+        let tracer = replica.tracer();
+        let at = (&mut *replica, now_ns);
+        unless!(tracer, watch => self.send_all(io, queue, peers, at, watch));
+    }
+
+    fn send_all<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        peers: &mut dyn Peers<NetHandler>,
+        (replica, now_ns): (&mut Replica, u64),
+        watch: W,
+    ) {
         let mut taken = std::mem::take(&mut self.taken);
         for (head, readable) in taken.drain(..) {
             let judged = match readable {
@@ -84,11 +98,20 @@ impl Sender {
                     self.bufs.extend_from_slice(&command.all(&mut io.lists)[..readable]);
                     let (from, pair, header) = (self.port.id, self.pair, self.header);
                     let sent = Sent { from, pair, bufs: &self.bufs, header };
-                    send(io, queue, peers, (&mut replica, now_ns), sent, &mut self.to)
+                    send(io, queue, peers, (&mut *replica, now_ns, watch), sent, &mut self.to)
                 }
                 None => {
                     queue.count(QueueCounter::BadChains, 1);
                     replica.switch.refused(self.port.id, Reason::GuestMemory);
+                    watch.note(|| Event {
+                        number: watch.number(),
+                        from: self.port.id,
+                        to: None,
+                        vid: None,
+                        head: &[],
+                        len: 0,
+                        decision: Decision::Lost(Reason::GuestMemory),
+                    });
                     Err(Reason::GuestMemory)
                 }
             };
@@ -118,71 +141,96 @@ pub(crate) struct Sent<'a> {
 }
 
 /// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
-pub(crate) fn send(
+pub(crate) fn send<W: Watch>(
     io: &mut Io,
     queue: &RunningQueue,
     peers: &mut dyn Peers<NetHandler>,
-    (replica, now_ns): (&mut Replica, u64),
+    (replica, now_ns, watch): (&mut Replica, u64, W),
     Sent { from, pair, bufs, header }: Sent<'_>,
     to: &mut Vec<Egress>,
 ) -> Result<usize, Reason> {
     let whole: usize = bufs.iter().map(|buf| buf.len()).sum();
     let source = Source { bufs, skip: header };
     let mut first = [0; HEAD_BYTES];
+    let number = watch.number();
+    let len = whole.saturating_sub(header);
+    let first = &mut first[..len.min(HEAD_BYTES)];
+    source.read(0, first);
+    let first = &*first;
     let judged = whole.checked_sub(header).ok_or(Reason::PktTooSmall).and_then(|len| {
         let mut its = [0; NetHeader::BYTES];
         Source { skip: 0, ..source }.read(0, &mut its[..header]);
-        let first = &mut first[..len.min(HEAD_BYTES)];
-        source.read(0, first);
         let view = View::new(first, len)?;
         let spec = replica.switch.spec(from).ok_or(Reason::PortDown)?;
         Ok((view, Offload::judge(&NetHeader::read(&its), &view, spec.may, spec.trusted)?))
     });
-    let (view, offload) = judged.inspect_err(|reason| replica.switch.refused(from, *reason))?;
-    if let Some(news) = replica.switch.forward(now_ns, from, &view, to)? {
+    let forwarded = match judged {
+        Ok((view, offload)) => {
+            let news = replica.switch.forward(now_ns, from, &view, to);
+            news.map(|news| (view, offload, news))
+        }
+        Err(reason) => {
+            replica.switch.refused(from, reason);
+            Err(reason)
+        }
+    };
+    watch.note(|| Event {
+        number,
+        from,
+        to: None,
+        vid: View::new(first, len).ok().and_then(|view| replica.switch.came_in(from, &view)),
+        head: first,
+        len,
+        decision: match &forwarded {
+            Ok(_) => Decision::Sent(to.len()),
+            Err(reason) => Decision::Lost(*reason),
+        },
+    });
+    let (view, offload, news) = forwarded?;
+    if let Some(news) = news {
         replica.tell(news);
     }
     for egress in &*to {
-        let frame = Frame { from, view, source, offload, egress: *egress };
-        if let Err(reason) = hand_over(io, peers, replica, now_ns, &frame, pair) {
+        let frame = Frame { from, view, source, offload, egress: *egress, number };
+        if let Err(reason) = hand_over(io, peers, (&mut *replica, now_ns, watch), &frame, pair) {
             replica.switch.lost(egress.port, reason);
             queue.count(counter_of(reason), 1);
+            let switch = &mut replica.switch;
+            Around { switch, now_ns, watch }.note(&frame, Decision::Lost(reason));
         }
     }
     Ok(view.len())
 }
 
 /// Hands a frame to a queue of its destination, which counts what becomes of it from then on.
-fn hand_over(
+fn hand_over<W: Watch>(
     io: &mut Io,
     peers: &mut dyn Peers<NetHandler>,
-    replica: &mut Replica,
-    now_ns: u64,
+    (replica, now_ns, watch): (&mut Replica, u64, W),
     frame: &Frame<'_>,
     number: u16,
 ) -> Result<(), Reason> {
-    match replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)? {
+    let way = replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)?;
+    let around = &mut Around { switch: &mut replica.switch, now_ns, watch };
+    match way {
         Way::Away(port, pair) => {
             let pair = &port.pairs[pair];
-            store(pair, frame, 0)?;
+            store(pair, around, frame, 0)?;
             pair.ring();
             Ok(())
         }
         Way::Here(id) => {
             let (handler, queue) = peers.get(id).ok_or(Reason::PortDown)?;
-            let switch = &mut replica.switch;
-            let taken = match &mut handler.0 {
-                Side::Rx(receiver) => receiver.take_in(io, queue, switch, now_ns, frame),
-                Side::Uplink(uplink) => {
-                    uplink.take_in(io, queue, switch, now_ns, frame);
-                    Ok(())
+            match &mut handler.0 {
+                Side::Rx(receiver) => {
+                    if let Err(error) = receiver.take_in(io, queue, around, frame) {
+                        peers.ring_broke(id, error);
+                    }
                 }
+                Side::Uplink(uplink) => uplink.take_in(io, queue, around, frame),
                 Side::Tx(_) => return Err(Reason::PortDown),
-            };
-            taken.map_err(|error| {
-                peers.ring_broke(id, error);
-                Reason::GuestMemory
-            })
+            }
+            Ok(())
         }
     }
 }

@@ -27,8 +27,8 @@ use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::UplinkSpec;
 use switch::{
-    Egress, Mac, NetHeader, Offload, Offloads, PortSpec, Reason, Scratch, Switch, Takes, Vid, Vids,
-    View, announcement,
+    Egress, HEAD_BYTES, Mac, NetHeader, Offload, Offloads, PortSpec, Reason, Scratch, Takes, Vid,
+    Vids, View, announcement,
 };
 use uring::{Op, WriteFlags};
 
@@ -36,8 +36,10 @@ use crate::copy::{Source, write_piece};
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
 use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
+use crate::replica::Replica;
+use crate::trace::{Decision, Event, Watch, unless};
 use crate::transmit::{Sent, send};
-use crate::waiting::{Frame, Waiting, store};
+use crate::waiting::{Around, Frame, Waiting, store};
 
 /// Bytes of the header before each frame, as the descriptor was set up.
 const HEADER_BYTES: usize = NetHeader::BYTES;
@@ -75,7 +77,7 @@ impl UplinkPort {
         descriptors: u16,
     ) -> Result<UplinkPort, String> {
         let network = networks.named(&spec.network);
-        let port = network.join(descriptors);
+        let port = network.join(&spec.name, descriptors);
         let uplink = UplinkPort { network, port };
         uplink.port.pairs.iter().try_for_each(Pair::make_inbox)?;
         Ok(uplink)
@@ -196,6 +198,7 @@ impl Uplink {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
+        let tracer = replica.tracer();
         self.saw = replica.version();
         let opened = std::mem::take(
             &mut *self.waiting.pair().announce.lock().expect("a panic ends the process"),
@@ -204,7 +207,8 @@ impl Uplink {
             let stations = replica.switch.stations_elsewhere(now_ns, self.waiting.port.id);
             self.announcing.extend(stations.into_iter().filter(|(_, vid)| opened.contains(vid)));
         }
-        self.drain(io, queue, &mut replica.switch, now_ns);
+        let switch = &mut replica.switch;
+        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }));
         self.settle();
     }
 
@@ -251,7 +255,10 @@ impl Uplink {
         if slot >= READS {
             match std::mem::take(&mut self.ends[usize::from(slot - READS)]) {
                 0 => {}
-                _ if result < 0 => queue.count(counter_of(Reason::Failure), 1),
+                bytes if result < 0 => {
+                    queue.count(counter_of(Reason::Failure), 1);
+                    self.note_failure(slot, bytes);
+                }
                 bytes => {
                     queue.count(QueueCounter::TxFrames, 1);
                     queue.count(QueueCounter::TxBytes, bytes as u64);
@@ -281,6 +288,27 @@ impl Uplink {
         }
     }
 
+    /// Tells who watches that the kernel did not take what is in a slot.
+    #[cold]
+    fn note_failure(&self, slot: u16, bytes: usize) {
+        let replica = self.waiting.replica.borrow();
+        let Some(tracer) = replica.tracer() else { return };
+        let mut head = [0; HEAD_BYTES];
+        let len = bytes.min(HEAD_BYTES);
+        slot_of(&self.slots, slot).slice(HEADER_BYTES, len).read(0, &mut head[..len]);
+        let id = self.waiting.port.id;
+        let view = View::new(&head[..len], bytes).ok();
+        (&*tracer).note(|| Event {
+            number: 0,
+            from: id,
+            to: Some(id),
+            vid: view.and_then(|view| replica.switch.came_in(id, &view)),
+            head: &head[..len],
+            len: bytes,
+            decision: Decision::Lost(Reason::Failure),
+        });
+    }
+
     /// Once for all that ends in one turn.
     fn ask_for_relay(&mut self, io: &mut Io, queue: &mut RunningQueue) {
         if !self.asked {
@@ -300,6 +328,20 @@ impl Uplink {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
+        let tracer = replica.tracer();
+        let at = (&mut *replica, now_ns);
+        unless!(tracer, watch => self.pass(io, queue, peers, at, watch));
+        self.settle();
+    }
+
+    fn pass<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        peers: &mut dyn Peers<NetHandler>,
+        (replica, now_ns): (&mut Replica, u64),
+        watch: W,
+    ) {
         self.saw = replica.version();
         if self.under_way == 0 {
             let mut all = 0;
@@ -309,7 +351,8 @@ impl Uplink {
                 let bufs = [slot_of(&self.slots, slot).slice(0, bytes)];
                 let (from, pair) = (self.waiting.port.id, self.waiting.number());
                 let sent = Sent { from, pair, bufs: &bufs, header: HEADER_BYTES };
-                match send(io, queue, peers, (&mut replica, now_ns), sent, &mut self.to) {
+                let at = (&mut *replica, now_ns, watch);
+                match send(io, queue, peers, at, sent, &mut self.to) {
                     Ok(bytes) => {
                         queue.count(QueueCounter::RxFrames, 1);
                         queue.count(QueueCounter::RxBytes, bytes as u64);
@@ -328,37 +371,41 @@ impl Uplink {
                 self.read(io, queue);
             }
         }
-        self.drain(io, queue, &mut replica.switch, now_ns);
-        self.settle();
+        self.drain(io, queue, &mut Around { switch: &mut replica.switch, now_ns, watch });
     }
 
     /// Takes in a frame from a queue of the same channel.
-    pub(crate) fn take_in(
+    pub(crate) fn take_in<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        around: &mut Around<'_, W>,
         frame: &Frame<'_>,
     ) {
         if !self.waiting.is_empty() {
-            self.drain(io, queue, switch, now_ns);
+            self.drain(io, queue, around);
         }
         let mut arrived = 0;
         if self.waiting.is_empty() {
-            match self.deliver(io, queue, switch, now_ns, frame, 0) {
+            match self.deliver(io, queue, around, frame, 0) {
                 Ok(()) => return,
                 Err(parts) => arrived = parts,
             }
         }
-        if let Err(reason) = store(self.waiting.pair(), frame, arrived) {
-            switch.lost(frame.egress.port, reason);
+        if let Err(reason) = store(self.waiting.pair(), around, frame, arrived) {
+            around.switch.lost(frame.egress.port, reason);
             queue.count(counter_of(reason), 1);
+            around.note(frame, Decision::Lost(reason));
         }
     }
 
     /// Delivers what waits, as far as there are slots. Those that come back ask for this again.
-    fn drain(&mut self, io: &mut Io, queue: &mut RunningQueue, switch: &mut Switch, now_ns: u64) {
+    fn drain<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        around: &mut Around<'_, W>,
+    ) {
         self.waiting.count_left(queue);
         // What waits stays for whoever has the descriptor next.
         if !queue.takes_heads() {
@@ -367,7 +414,7 @@ impl Uplink {
         loop {
             while let Some(parcel) = self.waiting.next() {
                 let frame = parcel.frame();
-                let delivered = self.deliver(io, queue, switch, now_ns, &frame, parcel.arrived);
+                let delivered = self.deliver(io, queue, around, &frame, parcel.arrived);
                 if let Err(arrived) = delivered {
                     self.waiting.put_back(parcel, arrived);
                     // Who adds a frame need not ring: slots come back by themselves.
@@ -382,7 +429,7 @@ impl Uplink {
             }
         }
         while let Some((station, vid)) = self.announcing.pop() {
-            if !self.announce(io, queue, switch, now_ns, (station, vid)) {
+            if !self.announce(io, queue, around, (station, vid)) {
                 self.announcing.push((station, vid));
                 return;
             }
@@ -390,42 +437,43 @@ impl Uplink {
     }
 
     /// Announces one station; false: there is no slot now.
-    fn announce(
+    fn announce<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        around: &mut Around<'_, W>,
         (station, vid): (Mac, Vid),
     ) -> bool {
         let from = self.waiting.port.id;
-        let Some(egress) = switch.towards(from, vid) else { return true };
+        let Some(egress) = around.switch.towards(from, vid) else { return true };
         let bytes = announcement(station);
         let at = usize::from(READS + WRITES) * SLOT_BYTES;
         let memory = self.slots.buf(at, bytes.len()).expect("it has room for one");
         memory.write(0, &bytes);
         let view = View::new(&bytes, bytes.len()).expect("it is a frame");
         let source = Source { bufs: &[memory], skip: 0 };
-        let frame = Frame { from, view, source, offload: Offload::None { valid: false }, egress };
-        self.deliver(io, queue, switch, now_ns, &frame, 0).is_ok()
+        let (offload, number) = (Offload::None { valid: false }, around.watch.number());
+        let frame = Frame { from, view, source, offload, egress, number };
+        self.deliver(io, queue, around, &frame, 0).is_ok()
     }
 
     /// Makes a frame into what the kernel takes, and hands it over. An error says how many parts of it went before there were no slots.
-    fn deliver(
+    fn deliver<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        switch: &mut Switch,
-        now_ns: u64,
+        around: &mut Around<'_, W>,
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<(), usize> {
         let Uplink { scratch, slots, free, ends, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
-        let mut pieces = match switch.adapt(now_ns, egress, view, offload, scratch) {
+        let now_ns = around.now_ns;
+        let mut pieces = match around.switch.adapt(now_ns, egress, view, offload, scratch) {
             Ok(pieces) => pieces,
             Err(reason) => {
                 queue.count(counter_of(reason), 1);
+                around.note(frame, Decision::Lost(reason));
                 return Ok(());
             }
         };
@@ -448,12 +496,14 @@ impl Uplink {
             number += 1;
         }
         let Some(slot) = last else {
-            switch.lost(egress.port, Reason::NoMem);
+            around.switch.lost(egress.port, Reason::NoMem);
             queue.count(counter_of(Reason::NoMem), 1);
+            around.note(frame, Decision::Lost(Reason::NoMem));
             return Ok(());
         };
         ends[usize::from(slot - READS)] = view.len();
-        switch.delivered(egress.port, view.len());
+        around.switch.delivered(egress.port, view.len());
+        around.note(frame, Decision::Delivered);
         Ok(())
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use channel::{Io, RunningQueue};
-use switch::{Egress, Offload, PortId, Reason, View};
+use switch::{Egress, Offload, PortId, Reason, Switch, View};
 
 use crate::copy::Source;
 use crate::counter_of;
 use crate::network::{Inbox, Pair, Parcel, Port};
 use crate::replica::Replica;
+use crate::trace::{Decision, Event, Watch};
 
 /// A frame on its way to a destination.
 pub(crate) struct Frame<'a> {
@@ -21,6 +22,32 @@ pub(crate) struct Frame<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) offload: Offload,
     pub(crate) egress: Egress,
+    /// Its number, while frames are traced.
+    pub(crate) number: u64,
+}
+
+/// What a batch of frames is handled with.
+pub(crate) struct Around<'a, W> {
+    pub(crate) switch: &'a mut Switch,
+    pub(crate) now_ns: u64,
+    /// Who watches.
+    pub(crate) watch: W,
+}
+
+impl<W: Watch> Around<'_, W> {
+    /// Tells who watches what becomes of a frame at its destination.
+    pub(crate) fn note(&self, frame: &Frame<'_>, decision: Decision) {
+        let Frame { from, view, egress, number, .. } = frame;
+        self.watch.note(|| Event {
+            number: *number,
+            from: *from,
+            to: Some(egress.port),
+            vid: self.switch.leaves_in(*egress, view),
+            head: view.head(),
+            len: view.len(),
+            decision,
+        });
+    }
 }
 
 /// What waits for a queue that is on this channel.
@@ -99,7 +126,12 @@ impl Waiting {
 }
 
 /// Puts a frame into an inbox, of which so many parts have arrived.
-pub(crate) fn store(pair: &Pair, frame: &Frame<'_>, arrived: usize) -> Result<(), Reason> {
+pub(crate) fn store<W: Watch>(
+    pair: &Pair,
+    around: &Around<'_, W>,
+    frame: &Frame<'_>,
+    arrived: usize,
+) -> Result<(), Reason> {
     let inbox = pair.inbox().ok_or(Reason::PortDown)?;
     let Some(mut parcel) = inbox.free.pop() else {
         let starved = pair.starved.load(Relaxed);
@@ -107,6 +139,11 @@ pub(crate) fn store(pair: &Pair, frame: &Frame<'_>, arrived: usize) -> Result<()
     };
     parcel.pack(frame);
     parcel.arrived = arrived;
+    if W::ON {
+        parcel.number = frame.number;
+        // Before somebody else may have it.
+        around.note(frame, Decision::Waits);
+    }
     assert!(inbox.full.push(parcel).is_ok(), "it has room for all");
     Ok(())
 }

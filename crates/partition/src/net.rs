@@ -281,6 +281,14 @@ impl Rx {
         bytes
     }
 
+    /// Says that so many buffers were added which are not there, as a broken driver does: more than the ring has break it. None may be with the server.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn lie(&mut self, by: u16) -> Result<(), NetError> {
+        Ok(self.buffers.ring.lie(by)?)
+    }
+
     /// Buffers that the server has.
     #[must_use]
     pub fn outstanding(&self) -> usize {

@@ -2,6 +2,7 @@
 
 mod changes;
 mod scsi;
+mod trace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,14 +12,16 @@ use serde::{Deserialize, Serialize};
 pub use changes::{Account, Changes, Delta, Named, Selection};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
+pub use trace::{TraceRecord, TraceReport, TraceSpec};
 
 /// The version of these messages. Peers with different versions part at [`Request::Hello`].
 pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
-/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`].
-pub const MINOR: u32 = 8;
+/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
+/// [`Request::Trace`].
+pub const MINOR: u32 = 9;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -96,6 +99,8 @@ pub enum Request {
         /// Name of the port.
         name: String,
     },
+    /// Watches frames of a network: asks for [`Reply::Trace`].
+    Trace(TraceSpec),
     /// Asks for [`Reply::Status`].
     Status,
     /// Asks for [`Reply::Changes`]: what differs from what this connection was told last.
@@ -130,6 +135,8 @@ pub enum Reply {
     Status(Status),
     /// To [`Request::Changes`] and [`Request::ChangesOf`].
     Changes(Changes),
+    /// To [`Request::Trace`].
+    Trace(TraceReport),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.

@@ -132,6 +132,7 @@ fn the_page_has_every_message() {
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
         | Request::ResetPortMarks { .. }
+        | Request::Trace(_)
         | Request::Status
         | Request::Changes
         | Request::ChangesOf(_)
@@ -145,6 +146,7 @@ fn the_page_has_every_message() {
         | Reply::Done
         | Reply::Status(_)
         | Reply::Changes(_)
+        | Reply::Trace(_)
         | Reply::Stats
         | Reply::Error(_) => (),
     };
@@ -164,6 +166,7 @@ fn the_page_has_every_message() {
         "remove_uplink",
         "reset_marks",
         "reset_port_marks",
+        "trace",
         "status",
         "changes",
         "changes_of",
@@ -171,7 +174,7 @@ fn the_page_has_every_message() {
         "opener",
         "shutdown",
     ];
-    let replies = ["hello", "done", "status", "changes", "stats", "error"];
+    let replies = ["hello", "done", "status", "changes", "trace", "stats", "error"];
     for (heading, names) in [("\n## Requests\n", &requests[..]), ("\n## Replies\n", &replies[..])] {
         for name in names {
             let row = format!("\n| `{name}` |");

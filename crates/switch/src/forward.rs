@@ -229,6 +229,18 @@ impl Switch {
         seen.chain(guarded).collect()
     }
 
+    /// The VLAN of a frame that came by a port, if the port is in it.
+    #[must_use]
+    pub fn came_in(&self, from: PortId, view: &View<'_>) -> Option<Vid> {
+        self.spec(from)?.classify(view).ok().map(|(vid, _)| vid)
+    }
+
+    /// The VLAN in which a frame leaves.
+    #[must_use]
+    pub fn leaves_in(&self, egress: Egress, view: &View<'_>) -> Option<Vid> {
+        self.spec(egress.port)?.leaves_in(view, egress.edit)
+    }
+
     /// A port as it is configured.
     #[must_use]
     pub fn spec(&self, id: PortId) -> Option<&PortSpec> {

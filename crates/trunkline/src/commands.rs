@@ -12,6 +12,7 @@ pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod top;
+pub(crate) mod trace;
 pub(crate) mod wait;
 
 use crate::exit::Failure;

@@ -18,6 +18,8 @@ mod links;
 mod lost_writes;
 #[path = "serve/names.rs"]
 mod names;
+#[path = "serve/networks.rs"]
+mod networks;
 #[path = "serve/pools.rs"]
 mod pools;
 #[path = "serve/uplinks.rs"]

@@ -5,6 +5,7 @@ mod clients;
 mod files;
 mod hba;
 mod matching;
+mod networks;
 mod operations;
 mod pools;
 mod san;

@@ -3,7 +3,9 @@
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
 use crate::error::ApiError;
 use crate::model::seas::findings;
-use crate::server::{ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server};
+use crate::server::{
+    ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server, TraceQuery, TraceView,
+};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -195,6 +197,21 @@ pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemLi
         fix: finding.rule.fix().to_owned(),
     });
     Json(ItemList { items: items.collect() })
+}
+
+/// Begins to watch frames of a network, or goes on: what became of each since it was asked last, where and why.
+///
+/// Nothing is told of what was before the first time. It costs the data plane something while it lasts, and nothing else.
+#[utoipa::path(post, path = "/v1/networks/{name}/trace", tag = "network", operation_id = "trace_network",
+    params(("name" = String, Path, description = "Name of the network")),
+    request_body = TraceQuery,
+    responses((status = 200, body = TraceView), (status = "default", body = ApiError)))]
+pub(super) async fn trace(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Body(query): Body<TraceQuery>,
+) -> Answer<TraceView> {
+    Ok(Json(server.trace(&name, query).await?))
 }
 
 /// Stops a data plane in good order and starts it with its present attributes.

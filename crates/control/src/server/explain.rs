@@ -1,9 +1,11 @@
 //! Why an adapter has as many channels as it has.
 
+mod card;
 mod port;
 mod sleep;
 mod values;
 
+pub use card::{CardExplanation, CardFinding, LostFrames};
 pub use port::{ElementsView, PortExplanation};
 pub use sleep::SleepView;
 
@@ -107,6 +109,9 @@ pub struct Explanation {
     /// What a sleep of each of these channels is held to cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sleeps: Vec<SleepView>,
+    /// Whether frames pass, and how well, of a virtual Ethernet adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardExplanation>,
 }
 
 /// The terms as they are now. Without a client, the queues that it is offered; without an answer
@@ -245,7 +250,11 @@ impl Server {
             attributes: values::attributes(&desired, name, set, self.paths()),
             channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
             sleeps: Vec::new(),
+            card: None,
         };
+        let snapshots = self.snapshots();
+        let status = account.and_then(|status| adapter_of(status, name));
+        explanation.card = card::explain(&desired, name, status, account, snapshots.get(home));
         explanation.sleeps = self.sleeps(&desired, home, &explanation.channel_of_queue);
         Ok(explanation.with_ties())
     }
@@ -321,5 +330,6 @@ fn explain_npiv(
         attributes: values::attributes(desired, name, set, paths),
         channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
         sleeps: Vec::new(),
+        card: None,
     }
 }

@@ -7,8 +7,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use channel::{Command, Drain, QueueId, QueueResources};
-use device_net::UplinkPort;
-use protocol::message::{Failure, FailureCode, Reply, UplinkSpec, UplinkStatus, WaitMode};
+use device_net::{TraceError, UplinkPort};
+use protocol::message::{
+    Failure, FailureCode, Reply, TraceSpec, UplinkSpec, UplinkStatus, WaitMode,
+};
 use protocol::stats::{NAME_BYTES_MAX, QueueStats};
 use rustix::io::Errno;
 use spec::{Change, change};
@@ -62,6 +64,31 @@ impl Plane {
         let uplink = self.state().uplinks.remove(name);
         uplink.ok_or_else(|| not_found("uplink", name))?.remove(&self.context);
         Ok(Reply::Done)
+    }
+
+    /// Frames of a network are watched.
+    pub(super) fn trace(&self, spec: &TraceSpec) -> Result<Reply, Failure> {
+        let TraceSpec { network, port, .. } = spec;
+        let report = self.context.services.ethernet.trace(spec);
+        report.map(Reply::Trace).map_err(|error| match error {
+            TraceError::Network => {
+                let message = format!("no adapter is on the network {network}");
+                failure(FailureCode::NotFound, message, "create an adapter on it first")
+            }
+            TraceError::Port => {
+                let port = port.clone().unwrap_or_default();
+                let message = format!("{port} is not on the network {network} now");
+                failure(FailureCode::NotFound, message, "name an adapter or an uplink that is")
+            }
+            TraceError::Busy => {
+                let message = format!("somebody else watches frames of the network {network}");
+                failure(
+                    FailureCode::InUse,
+                    message,
+                    "wait until that has ended, at most 10 seconds",
+                )
+            }
+        })
     }
 }
 

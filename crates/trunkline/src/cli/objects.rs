@@ -40,6 +40,7 @@ pub(crate) enum Verb {
     Medium(MediumVerb),
     Target(TargetVerb),
     Zone(ZoneVerb),
+    Network(NetworkVerb),
     Sea(SeaVerb),
     DataPlane(DataPlaneVerb),
     /// The data plane itself, instead of something about it.
@@ -244,6 +245,47 @@ pub(crate) enum SeaVerb {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum NetworkVerb {
+    /// Follow frames: where each came in, to whom it goes, and what became of it there, with the reason if it is lost
+    #[command(after_help = "\
+Examples:
+  trunkline network trace --port ent0
+  trunkline net trace net0 --mac 02:00:00:00:00:01 --lost
+  trunkline net trace net0 --vlan 10 --write vlan10.pcapng --for 1m")]
+    Trace(TraceArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The network; without it the only one, or that of --port
+    pub(crate) network: Option<String>,
+    /// Only frames from or to this address
+    #[arg(long, value_name = "MAC")]
+    pub(crate) mac: Option<String>,
+    /// Only frames that came by this adapter, uplink or shared adapter, or go there
+    #[arg(long, value_name = "NAME")]
+    pub(crate) port: Option<String>,
+    /// Only frames of this VLAN
+    #[arg(long, value_name = "N")]
+    pub(crate) vlan: Option<u16>,
+    /// Only what is lost
+    #[arg(long)]
+    pub(crate) lost: bool,
+    /// How long; until it is interrupted if not given
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::commands::events::parse_time)]
+    pub(crate) time: Option<std::time::Duration>,
+    /// End after so many events
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Write a capture (pcapng) instead of lines: the first 256 bytes of each frame, as it came
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<std::path::PathBuf>,
+    /// Most bytes of the capture; it ends there
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, requires = "write")]
+    pub(crate) size: u64,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum DataPlaneVerb {
     /// Stop a data plane in good order and start it with its present attributes
     Restart(RestartArgs),
@@ -259,6 +301,7 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
         Object::Target => TargetVerb::augment_subcommands(command),
         Object::Zone => ZoneVerb::augment_subcommands(command),
         Object::Sea => SeaVerb::augment_subcommands(command),
+        Object::Network => NetworkVerb::augment_subcommands(command).alias("net"),
         Object::DataPlane => {
             let command = DataPlaneVerb::augment_subcommands(command);
             DataplaneRunArgs::augment_args(command)
@@ -282,6 +325,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Target => Verb::Target(TargetVerb::from_arg_matches(matches)?),
         Object::Zone => Verb::Zone(ZoneVerb::from_arg_matches(matches)?),
         Object::Sea => Verb::Sea(SeaVerb::from_arg_matches(matches)?),
+        Object::Network => Verb::Network(NetworkVerb::from_arg_matches(matches)?),
         Object::DataPlane if matches.subcommand_name().is_none() => {
             Verb::Process(Box::new(DataplaneRunArgs::from_arg_matches(matches)?))
         }

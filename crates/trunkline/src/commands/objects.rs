@@ -2,10 +2,10 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, logins, pools, top, wait};
+use super::{dataplane, events, logins, pools, top, trace, wait};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, PvAct, SeaVerb,
-    TargetVerb, Verb, VolumeVerb, ZoneVerb,
+    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb, PvAct,
+    SeaVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
@@ -101,6 +101,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Zone(ZoneVerb::RemoveMember { zone, members, how }) => {
             lists::change(global, List::Members, &zone, Act::Remove(&members), how)
         }
+        Verb::Network(NetworkVerb::Trace(args)) => trace::trace(global, &args),
         Verb::Sea(SeaVerb::Check) => check_seas(global),
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;

@@ -85,6 +85,7 @@ fn page(stats: &StatsView, queue_by_queue: bool, since: Since<'_>) -> String {
         return format!("no adapter has had a client yet\n\n{channels}");
     }
     let mut parts = vec![adapter_table(&stats.adapters, since)];
+    parts.extend(frame_tables(&stats.adapters, since));
     if queue_by_queue {
         parts.extend(stats.adapters.iter().map(|adapter| queue_table(adapter, since)));
         parts.extend(stats.adapters.iter().map(|adapter| latency_table(adapter, since)));
@@ -159,6 +160,50 @@ fn adapter_table(adapters: &[AdapterStatsView], since: Since<'_>) -> String {
     let rates = rates();
     let heading = heading(&["ADAPTER", "QUEUES"], since, &rates);
     table(&heading, &[1, 2, 3, 4, 5, 6, 7, 8, 9], rows.collect())
+}
+
+/// Frames of network cards and uplinks, and those that were lost by the names of their counters.
+fn frame_tables(adapters: &[AdapterStatsView], since: Since<'_>) -> Vec<String> {
+    let (mut frames, mut lost) = (Vec::new(), Vec::new());
+    for adapter in adapters {
+        let now = &adapter.total.counters;
+        let before = since.and_then(|(stats, seconds)| {
+            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+            Some((&same.total.counters, seconds))
+        });
+        let drops = now.iter().filter(|(name, count)| name.starts_with("drop_") && **count > 0);
+        let drops: Vec<_> = drops.map(|(name, count)| (name.to_string(), *count)).collect();
+        if get(now, "tx_frames") + get(now, "rx_frames") == 0 && drops.is_empty() {
+            continue;
+        }
+        let shown = |name: &str| number(now, before, name);
+        let all: u64 = drops.iter().map(|(_, count)| count).sum();
+        frames.push(vec![
+            adapter.adapter.clone(),
+            shown("tx_frames").to_string(),
+            shown("rx_frames").to_string(),
+            bytes(shown("tx_bytes")),
+            bytes(shown("rx_bytes")),
+            all.to_string(),
+        ]);
+        let row =
+            |(name, count): (String, u64)| vec![adapter.adapter.clone(), name, count.to_string()];
+        lost.extend(drops.into_iter().map(row));
+    }
+    let rate = if since.is_some() { "/s" } else { "" };
+    let columns = ["TX FRAMES", "RX FRAMES", "TX", "RX"].map(|name| format!("{name}{rate}"));
+    let mut heading = vec!["ADAPTER"];
+    heading.extend(columns.iter().map(String::as_str));
+    heading.push("LOST");
+    let lost_heading = ["ADAPTER", "LOST FRAMES", "COUNT"];
+    let mut tables = Vec::new();
+    if !frames.is_empty() {
+        tables.push(table(&heading, &[1, 2, 3, 4, 5], frames));
+    }
+    if !lost.is_empty() {
+        tables.push(table(&lost_heading, &[2], lost));
+    }
+    tables
 }
 
 fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {

@@ -31,12 +31,19 @@ fn blocks(page: &str) -> Vec<Block> {
     all
 }
 
-/// The commands of a block for a shell, without `trunkline` and without what a test cannot have: a server of its own, a terminal, an HBA, captures
+/// The commands of a block for a shell, without `trunkline` and without what a test cannot have: a server of its own, a terminal, an HBA, frames, captures
 /// of other systems, or a guest.
 fn commands(bench: &Bench, block: &Block) -> Vec<String> {
     let not_begun = ["serve", "stop", "bench", "--version", "plan ", "size "];
-    let without =
-        ["--watch", "--host", "vfchost4", "volume accept", "volume recreate", "main --cpus"];
+    let without = [
+        "--watch",
+        "net trace",
+        "--host",
+        "vfchost4",
+        "volume accept",
+        "volume recreate",
+        "main --cpus",
+    ];
     let dir = bench.dir.path().to_str().unwrap();
     let lines = block.text.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line));
     let ours = lines.filter_map(|line| line.strip_prefix("trunkline "));

@@ -2,7 +2,7 @@
 
 use crate::commands::top;
 use crate::output::{or_dash, table};
-use control::server::{CommandsView, Explanation};
+use control::server::{CardExplanation, CommandsView, Explanation};
 use std::collections::BTreeSet;
 
 /// Why it has as many channels as it has.
@@ -43,11 +43,32 @@ pub(super) fn explanation_text(explanation: &Explanation) -> String {
     if let Some(commands) = &explanation.commands {
         text += &format!("\n\n{}", commands_text(commands));
     }
+    if let Some(card) = &explanation.card {
+        text = format!("{}\n\n{text}", card_text(&explanation.adapter, card));
+    }
     let rows = explanation.attributes.iter().map(|a| {
         let value = Some(&a.value).filter(|value| !value.is_empty());
         vec![a.attribute.clone(), a.source.clone(), or_dash(value)]
     });
     text + &format!("\n\n{}", table(&["ATTRIBUTE", "FROM", "VALUE"], &[], rows.collect()))
+}
+
+/// Whether frames pass, and how well.
+fn card_text(name: &str, card: &CardExplanation) -> String {
+    let state = if card.up { "frames pass" } else { "down" };
+    let mut text =
+        format!("{name}: {state}; {} frames sent, {} received", card.sent, card.received);
+    for one in &card.down {
+        text += &format!("\n  down: {}\n    {}", one.what, one.fix);
+    }
+    for one in &card.slow {
+        text += &format!("\n  slow: {}\n    {}", one.what, one.fix);
+    }
+    for one in &card.lost {
+        let (reason, frames, meaning) = (&one.reason, one.frames, &one.meaning);
+        text += &format!("\n  lost: {reason}, {frames} frames: {meaning}\n    {}", one.fix);
+    }
+    text
 }
 
 fn commands_text(commands: &CommandsView) -> String {

@@ -1,0 +1,41 @@
+//! Networks over the API: frames that are watched, and cards that are down.
+
+use super::*;
+
+const NETWORK: &str = "[network.net0]\n[adapter.ent0]\nkind = \"ethernet\"\nnetwork = \"net0\"\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_watched_is_refused() {
+    let bench = Bench::new().await;
+    bench.apply(NETWORK).await;
+    let trace = |network: &str, body: Value| {
+        let path = format!("/v1/networks/{network}/trace");
+        let bench = &bench;
+        async move { bench.call("POST", &path, body).await }
+    };
+    assert_eq!(trace("net9", json!({"id": 1})).await.0, 404);
+    for (wrong, why) in [
+        (json!({"id": 1, "mac": "ff"}), "no MAC address"),
+        (json!({"id": 1, "vlan": 4095}), "1 to 4094"),
+        (json!({"id": 1, "colour": "red"}), "colour"),
+    ] {
+        let (status, refusal) = trace("net0", wrong).await;
+        assert!(status == 400 && refusal.to_string().contains(why), "{refusal}");
+    }
+    // It knows the first messages only.
+    bench.with_an_earlier_program().await;
+    let (status, refusal) = trace("net0", json!({"id": 1})).await;
+    assert!(status == 400 && refusal.to_string().contains("earlier version"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_that_nobody_uses_is_down_and_says_why() {
+    let bench = Bench::new().await;
+    bench.apply(NETWORK).await;
+    let explanation = bench.get("/v1/adapters/ent0/explain").await;
+    let card = &explanation["card"];
+    assert_eq!(card["up"], json!(false));
+    let text = card["down"].to_string();
+    assert!(text.contains("no client") && text.contains("emit qemu ent0"), "{text}");
+    assert!(text.contains("nobody else of its network is in its VLANs (1)"), "{text}");
+}
