@@ -140,6 +140,24 @@ pub trait Device: Sized + Send + Sync + 'static {
     /// The client has negotiated these.
     fn negotiated(&self, features: u64);
 
+    /// The front end has told its guest the longest packet (VHOST_USER_NET_SET_MTU).
+    ///
+    /// # Errors
+    ///
+    /// It is no network device, or that is too long for its network.
+    fn set_mtu(&self, _: u64) -> Result<(), String> {
+        Err("the adapter is no network card".to_owned())
+    }
+
+    /// The guest has come here and does not say so itself: others are to hear where the station is (VHOST_USER_SEND_RARP).
+    ///
+    /// # Errors
+    ///
+    /// It is no network device.
+    fn announce(&self, _: [u8; 6]) -> Result<(), String> {
+        Err("the adapter is no network card".to_owned())
+    }
+
     /// Names of negotiated features that matter to an administrator.
     fn feature_names(&self) -> Vec<&'static str> {
         Vec::new()

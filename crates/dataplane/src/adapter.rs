@@ -39,7 +39,7 @@ use crate::lock::locked;
 use crate::outside::Outside;
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
-use crate::session::{RING_FEATURES, Session, backend_channel, enable_ahead, send_config_change};
+use crate::session::{RING_FEATURES, Session, ahead, backend_channel, send_config_change};
 
 /// The longest time from one attempt to connect to a client to the next; it begins with [`PAUSE`] and doubles.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -170,6 +170,9 @@ impl Shared {
                 features.remove(bit);
             }
         }
+        if matches!(self.spec().device, protocol::message::DeviceSpec::Ethernet(_)) {
+            features |= Protocol::RARP | Protocol::MTU;
+        }
         if self.device.one_table() {
             features.remove(Protocol::CONFIGURE_MEM_SLOTS);
         }
@@ -257,7 +260,7 @@ impl Shared {
         if let Some(backend) = backend_channel(socket) {
             *locked(&self.backend) = Some(backend);
         }
-        if enable_ahead(session, socket)? {
+        if ahead(session, socket)? {
             return Ok(());
         }
         match handler.handle_request() {

@@ -283,6 +283,14 @@ macro_rules! devices {
                 match self { $(AnyDevice::$name(device) => device.set_config(offset, bytes, features)),+ }
             }
 
+            pub(crate) fn set_mtu(&self, mtu: u64) -> Result<(), String> {
+                match self { $(AnyDevice::$name(device) => device.set_mtu(mtu)),+ }
+            }
+
+            pub(crate) fn announce(&self, station: [u8; 6]) -> Result<(), String> {
+                match self { $(AnyDevice::$name(device) => device.announce(station)),+ }
+            }
+
             pub(crate) fn negotiated(&self, features: u64) {
                 match self { $(AnyDevice::$name(device) => device.negotiated(features)),+ }
             }

@@ -16,8 +16,8 @@ use block::{NullVolume, Volume};
 use channel::{ChannelConfig, Drain};
 use device_scsi::Unit;
 use protocol::message::{
-    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec,
-    WaitMode,
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, EthernetSpec, Initiator, ScsiSpec, TargetSpec,
+    UnitSpec, WaitMode,
 };
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
@@ -29,7 +29,7 @@ use crate::adapter::{Condition, PlaneContext, Shared};
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
 use crate::outside::Outside;
-use crate::session::{Session, backend_channel, enable_ahead};
+use crate::session::{Session, ahead, backend_channel};
 
 const MEMORY_BYTES: u64 = 1 << 20;
 /// Where the client says that it has its memory mapped.
@@ -87,10 +87,14 @@ fn spec(device: DeviceSpec) -> AdapterSpec {
     }
 }
 
-/// A block device, or a SCSI device with a unit, on a null volume.
-fn adapter(scsi: bool) -> (AdapterSpec, Backing) {
+/// A block device, or a SCSI device with a unit, on a null volume; or a network card.
+fn adapter(kind: u8) -> (AdapterSpec, Backing) {
+    if kind == 2 {
+        let card = EthernetSpec::on("net", [2, 0, 0, 0, 0, 1]);
+        return (spec(DeviceSpec::Ethernet(card)), Backing::Ethernet(()));
+    }
     let volume: Arc<dyn Volume> = Arc::new(NullVolume::new("v", 1 << 20, 512, false, false));
-    if !scsi {
+    if kind == 0 {
         return (spec(DeviceSpec::Block(BlockSpec::on("v"))), Backing::Block(Some(volume)));
     }
     let unit = UnitSpec {
@@ -149,7 +153,7 @@ fn region(input: &mut Input<'_>) -> Vec<u8> {
 
 fn message(input: &mut Input<'_>) -> Message {
     let fd = |input: &mut Input<'_>| if input.byte() < 250 { eventfd() } else { memfd() };
-    let (code, body, fds) = match input.byte() % 24 {
+    let (code, body, fds) = match input.byte() % 26 {
         0 => (1, vec![], vec![]),
         1 => (2, words(&[input.mostly(1 << 32 | 1 << 30 | 1 << 29 | 1 << 28)]), vec![]),
         2 => (3, vec![], vec![]),
@@ -185,6 +189,9 @@ fn message(input: &mut Input<'_>) -> Message {
         }
         21 => (31, words(&[0, 0, u64::from(input.byte()) << 16 | 4]), vec![]),
         22 => (32, words(&[input.mostly(1 << 16), 0, 64 << 16 | 4]), vec![memfd()]),
+        // Where the station is, and how long its packets are.
+        23 => (19, words(&[input.mostly(0x0900_0000_0002)]), vec![]),
+        24 => (20, words(&[input.mostly(1500)]), vec![]),
         _ => (input.mostly(37) as u32, [words(&[0]), region(input)].concat(), vec![memfd()]),
     };
     Message { code, body, fds }
@@ -221,7 +228,7 @@ pub fn fuzz_session(data: &[u8]) {
     let mut input = Input(data);
     let (theirs, ours) = UnixStream::pair().expect("a socket pair");
     theirs.set_nonblocking(true).expect("an ordinary socket");
-    let (spec, backing) = adapter(input.byte() & 1 == 1);
+    let (spec, backing) = adapter(input.byte() % 3);
     let condition = Arc::new(Mutex::new(Condition::default()));
     let journal = Arc::new(Journal::new(&spec.name, context().relay.clone()));
     let shared = Shared::new(context(), spec, &backing, condition, journal, Vec::new());
@@ -239,7 +246,7 @@ pub fn fuzz_session(data: &[u8]) {
             let _ = theirs.shutdown(Shutdown::Write);
         }
         drop(backend_channel(watched.as_fd()));
-        let handled = match enable_ahead(&session, watched.as_fd()) {
+        let handled = match ahead(&session, watched.as_fd()) {
             Ok(false) => handler.handle_request(),
             Ok(true) => Ok(()),
             Err(error) => Err(error),

@@ -2,7 +2,8 @@
 //!
 //! The crate parses messages, receives descriptors and acknowledges. It knows no way to send
 //! VHOST_USER_BACKEND_CONFIG_CHANGE_MSG, so [`backend_channel`] looks at a message before the crate does and keeps a copy of the
-//! descriptor that SET_BACKEND_REQ_FD brings; [`enable_ahead`] takes a SET_VRING_ENABLE for which the crate thinks it too early.
+//! descriptor that SET_BACKEND_REQ_FD brings; [`enable_ahead`] takes a SET_VRING_ENABLE for which the crate thinks it too early, and
+//! [`card_message`] NET_SET_MTU and SEND_RARP, which the crate knows and refuses.
 //!
 //! A request that cannot be carried out is answered with an error where the client asked for an answer, and ends the session
 //! otherwise; the reason stays with the adapter.
@@ -375,7 +376,13 @@ mod wire {
     pub(super) const SET_BACKEND_REQ_FD: u32 = 21;
     /// VHOST_USER_SET_VRING_ENABLE: two 32-bit numbers behind the header.
     pub(super) const SET_VRING_ENABLE: u32 = 18;
-    pub(super) const SET_VRING_ENABLE_BYTES: usize = HEADER_BYTES + 8;
+    /// VHOST_USER_SEND_RARP: a MAC address and two bytes more behind the header.
+    pub(super) const SEND_RARP: u32 = 19;
+    /// VHOST_USER_NET_SET_MTU: a 64-bit number.
+    pub(super) const NET_SET_MTU: u32 = 20;
+    /// Each of these three.
+    pub(super) const MESSAGE_BYTES: usize = HEADER_BYTES + 8;
+    pub(super) type Message = [u8; MESSAGE_BYTES];
     /// In the flags: the sender waits for an answer; this is one.
     pub(super) const NEED_REPLY: u32 = 1 << 3;
     pub(super) const REPLY: u32 = 1 << 2;
@@ -404,6 +411,49 @@ pub(crate) fn backend_channel(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     })
 }
 
+/// The next message on `socket`, if it is one of these and has eight bytes behind its header. It stays where it is.
+fn next_of(socket: BorrowedFd<'_>, codes: &[u32]) -> Option<wire::Message> {
+    let mut message = [0; wire::MESSAGE_BYTES];
+    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let whole =
+        rustix::net::recv(socket, &mut message, peek).is_ok_and(|(_, it)| it == message.len());
+    let payload = (message.len() - wire::HEADER_BYTES) as u32;
+    let wanted = codes.contains(&word(&message, 0)) && word(&message, 8) == payload;
+    (whole && wanted).then_some(message)
+}
+
+fn word(message: &wire::Message, at: usize) -> u32 {
+    u32::from_le_bytes(message[at..at + 4].try_into().expect("4 bytes"))
+}
+
+/// Takes that message off the socket, carries it out, and answers if that is wanted; if not, what went wrong ends the session.
+fn take(
+    socket: BorrowedFd<'_>,
+    mut message: wire::Message,
+    carry_out: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let io = |error: rustix::io::Errno| Error::SocketError(error.into());
+    rustix::net::recv(socket, &mut message, RecvFlags::DONTWAIT).map_err(io)?;
+    let done = carry_out();
+    if word(&message, 4) & wire::NEED_REPLY == 0 {
+        return done;
+    }
+    let mut answer = message;
+    answer[4..8].copy_from_slice(&(wire::FLAGS | wire::REPLY).to_le_bytes());
+    answer[12..].copy_from_slice(&u64::from(done.is_err()).to_le_bytes());
+    rustix::net::send(socket, &answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map_err(io)?;
+    Ok(())
+}
+
+/// Carries out the next message on `socket` if it is one that the crate would refuse. Whether there was one.
+///
+/// # Errors
+///
+/// It cannot be carried out, or the client cannot be answered.
+pub(crate) fn ahead(session: &Session, socket: BorrowedFd<'_>) -> Result<bool> {
+    Ok(enable_ahead(session, socket)? || card_message(session, socket)?)
+}
+
 /// Carries out SET_VRING_ENABLE if that is the next message on `socket` and comes before SET_FEATURES, as QEMU sends it for network
 /// devices as soon as it has asked for the protocol's features. The crate refuses it until SET_FEATURES has said that they are used.
 /// Whether there was one.
@@ -411,41 +461,38 @@ pub(crate) fn backend_channel(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
 /// # Errors
 ///
 /// The queue is none of the adapter's, or the client cannot be answered.
-pub(crate) fn enable_ahead(session: &Session, socket: BorrowedFd<'_>) -> Result<bool> {
+fn enable_ahead(session: &Session, socket: BorrowedFd<'_>) -> Result<bool> {
     if session.queues().features() & feature::PROTOCOL_FEATURES != 0 {
         return Ok(false);
     }
-    let mut message = [0; wire::SET_VRING_ENABLE_BYTES];
-    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    let word = |message: &[u8], at: usize| {
-        u32::from_le_bytes(message[at..at + 4].try_into().expect("4 bytes"))
+    let Some(message) = next_of(socket, &[wire::SET_VRING_ENABLE]) else { return Ok(false) };
+    let carry_out = || match word(&message, 16) {
+        0 => session.set_vring_enable(word(&message, 12), false),
+        1 => session.set_vring_enable(word(&message, 12), true),
+        _ => Err(Error::InvalidParam),
     };
-    match rustix::net::recv(socket, &mut message, peek) {
-        Ok((_, bytes)) if bytes == message.len() => {}
-        _ => return Ok(false),
-    }
-    let payload = (message.len() - wire::HEADER_BYTES) as u32;
-    if word(&message, 0) != wire::SET_VRING_ENABLE || word(&message, 8) != payload {
-        return Ok(false);
-    }
-    let io = |error: rustix::io::Errno| Error::SocketError(error.into());
-    rustix::net::recv(socket, &mut message, RecvFlags::DONTWAIT).map_err(io)?;
-    let enable = match word(&message, 16) {
-        0 => false,
-        1 => true,
-        _ => return Err(Error::InvalidParam),
+    take(socket, message, carry_out).map(|()| true)
+}
+
+/// Carries out NET_SET_MTU or SEND_RARP if that is the next message on `socket`: the crate refuses both. Whether there was one.
+///
+/// # Errors
+///
+/// The adapter cannot do that, or the client cannot be answered.
+fn card_message(session: &Session, socket: BorrowedFd<'_>) -> Result<bool> {
+    let next = next_of(socket, &[wire::NET_SET_MTU, wire::SEND_RARP]);
+    let Some(message) = next else { return Ok(false) };
+    let value: [u8; 8] = message[wire::HEADER_BYTES..].try_into().expect("8 bytes");
+    let device = &session.shared.device;
+    let carry_out = || {
+        let done = match word(&message, 0) {
+            wire::NET_SET_MTU => device.set_mtu(u64::from_le_bytes(value)),
+            // The address lies in the number as it does in memory.
+            _ => device.announce(*value.first_chunk().expect("6 of 8 bytes")),
+        };
+        done.map_err(|what| session.refuse(what))
     };
-    let done = session.set_vring_enable(word(&message, 12), enable);
-    if word(&message, 4) & wire::NEED_REPLY == 0 {
-        return done.map(|()| true);
-    }
-    let mut answer = [0; wire::SET_VRING_ENABLE_BYTES];
-    answer[..4].copy_from_slice(&wire::SET_VRING_ENABLE.to_le_bytes());
-    answer[4..8].copy_from_slice(&(wire::FLAGS | wire::REPLY).to_le_bytes());
-    answer[8..12].copy_from_slice(&payload.to_le_bytes());
-    answer[12..].copy_from_slice(&u64::from(done.is_err()).to_le_bytes());
-    rustix::net::send(socket, &answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map_err(io)?;
-    Ok(true)
+    take(socket, message, carry_out).map(|()| true)
 }
 
 /// Tells a client that the configuration space has changed. Never waits: a client that does not read misses it.

@@ -34,6 +34,12 @@ pub mod feature {
     pub const STATUS: u64 = 1 << 16;
     /// More than one pair of queues.
     pub const MQ: u64 = 1 << 22;
+    /// The driver takes UDP over IPv4 uncut.
+    pub const GUEST_USO4: u64 = 1 << 54;
+    /// The driver takes UDP over IPv6 uncut.
+    pub const GUEST_USO6: u64 = 1 << 55;
+    /// The driver may send UDP uncut.
+    pub const HOST_USO: u64 = 1 << 56;
     /// Virtio 1.0 or later.
     pub const VERSION_1: u64 = 1 << 32;
     /// Buffers are given back in the order in which they were made available (clause 6).
@@ -56,6 +62,9 @@ pub fn features(queues: u16) -> u64 {
         | feature::HOST_TSO4
         | feature::HOST_TSO6
         | feature::HOST_ECN
+        | feature::GUEST_USO4
+        | feature::GUEST_USO6
+        | feature::HOST_USO
         | feature::MRG_RXBUF
         | feature::STATUS
         | feature::IN_ORDER;
@@ -82,6 +91,7 @@ pub fn may(features: u64) -> Offloads {
         (feature::HOST_TSO4, Offloads::TSO4),
         (feature::HOST_TSO6, Offloads::TSO6),
         (feature::HOST_ECN, Offloads::ECN),
+        (feature::HOST_USO, Offloads::USO4.with(Offloads::USO6)),
     ];
     of(features, &bits)
 }
@@ -94,6 +104,8 @@ pub fn takes(features: u64) -> Offloads {
         (feature::GUEST_TSO4, Offloads::TSO4),
         (feature::GUEST_TSO6, Offloads::TSO6),
         (feature::GUEST_ECN, Offloads::ECN),
+        (feature::GUEST_USO4, Offloads::USO4),
+        (feature::GUEST_USO6, Offloads::USO6),
     ];
     of(features, &bits)
 }

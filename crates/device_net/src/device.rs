@@ -1,14 +1,14 @@
 //! The network device of an adapter: what it is for the session of its client.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU16, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use channel::Never;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use spec::EthernetSpec;
-use switch::{Guard, Mac, PortSpec, Takes, Vid, Vids};
+use switch::{Guard, Mac, Offloads, PortSpec, Takes, Vid, Vids};
 
 use crate::config::{self, feature};
 use crate::handler::{Behind, NetHandler};
@@ -21,17 +21,21 @@ pub struct NetDevice {
     port: Arc<Port>,
     spec: Mutex<EthernetSpec>,
     features: AtomicU64,
+    /// The MTU that the front end has told its guest.
+    mtu: AtomicU16,
 }
 
 impl NetDevice {
     /// The port as its client negotiated it.
     fn port_spec(&self, features: u64) -> PortSpec {
         let spec = self.spec.lock().expect("a panic ends the process").clone();
+        let takes = if spec.guest_offloads { config::takes(features) } else { Offloads::NONE };
+        let told = self.mtu.load(Relaxed);
         let macs = if spec.any_mac { Vec::new() } else { vec![Mac(spec.mac)] };
         PortSpec {
             pvid: Vid::new(spec.pvid),
             vids: spec.vids.iter().copied().filter_map(Vid::new).collect::<Vids>(),
-            takes: Takes { offloads: config::takes(features), mtu: usize::from(spec.mtu) },
+            takes: Takes { offloads: takes, mtu: usize::from(spec.mtu.min(told)) },
             may: config::may(features),
             guard: Guard { macs, ..Guard::default() },
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
@@ -74,7 +78,8 @@ impl Device for NetDevice {
         let network = making.service.named(&ethernet.network);
         let port = network.join(&spec.name, spec.queues / 2);
         let (spec, features) = (Mutex::new(ethernet.clone()), AtomicU64::new(0));
-        Ok(Arc::new(NetDevice { network, port, spec, features }))
+        let mtu = AtomicU16::new(u16::MAX);
+        Ok(Arc::new(NetDevice { network, port, spec, features, mtu }))
     }
 
     fn is_whole((): &()) -> bool {
@@ -85,8 +90,9 @@ impl Device for NetDevice {
         if let (DeviceSpec::Ethernet(live), DeviceSpec::Ethernet(next)) =
             (&mut live.device, &next.device)
         {
-            let EthernetSpec { pvid, vids, any_mac, .. } = next.clone();
+            let EthernetSpec { pvid, vids, any_mac, guest_offloads, .. } = next.clone();
             (live.pvid, live.vids, live.any_mac) = (pvid, vids, any_mac);
+            live.guest_offloads = guest_offloads;
         }
     }
 
@@ -115,11 +121,33 @@ impl Device for NetDevice {
             (feature::GUEST_CSUM, "guest_csum"),
             (feature::GUEST_TSO4, "guest_tso4"),
             (feature::HOST_TSO4, "host_tso4"),
+            (feature::GUEST_USO4, "guest_uso4"),
+            (feature::HOST_USO, "host_uso"),
             (feature::IN_ORDER, "in_order"),
             (feature::MQ, "mq"),
         ];
         let features = self.features.load(Relaxed);
         named.iter().filter(|(bit, _)| features & bit != 0).map(|(_, name)| *name).collect()
+    }
+
+    fn set_mtu(&self, mtu: u64) -> Result<(), String> {
+        const MTU_MIN: u16 = 68;
+        let most = self.spec.lock().expect("a panic ends the process").mtu;
+        let fits = u16::try_from(mtu).ok().filter(|mtu| (MTU_MIN..=most).contains(mtu));
+        let Some(mtu) = fits else {
+            return Err(format!(
+                "the front end tells its guest an MTU of {mtu}, and the network has {most}: \
+                 set `host_mtu` of the device to that, or the network's `mtu`"
+            ));
+        };
+        self.mtu.store(mtu, Relaxed);
+        self.show();
+        Ok(())
+    }
+
+    fn announce(&self, station: [u8; 6]) -> Result<(), String> {
+        self.network.announce(&self.port, Mac(station));
+        Ok(())
     }
 
     fn reset(&self) {
@@ -129,6 +157,7 @@ impl Device for NetDevice {
     fn client_lost(&self) {
         self.reset();
         self.features.store(0, Relaxed);
+        self.mtu.store(u16::MAX, Relaxed);
         self.show();
     }
 

@@ -8,13 +8,14 @@ use channel::elements::Wake;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting};
 use switch::{
-    Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, Reason, Vid, View,
+    Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload, PortId, PortSpec, Reason, Vid, View,
+    announcement,
 };
 
 use crate::INBOX_FRAMES;
 use crate::copy::{Place, Source};
 use crate::trace::{Decision, Event, Tracer, Watch};
-use crate::waiting::Frame;
+use crate::waiting::{Frame, put};
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
 pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
@@ -183,6 +184,36 @@ impl Network {
             (member.spec, member.revision) = (spec, revision);
         }
         revision + 1
+    }
+
+    /// Others hear that a station is behind this port, as if it had sent an announcement (RARP) without a tag: each channel's switch, and all ports of
+    /// the VLAN. An address that the port may not use is nobody's concern. Who has no room for it learns it from a frame.
+    pub(crate) fn announce(&self, port: &Port, station: Mac) {
+        let members = self.members();
+        let all = || members.ports.iter().flatten();
+        let spec_of = |member: &Member| member.spec.clone();
+        let Some(spec) = all().find(|it| it.port.id == port.id).and_then(spec_of) else { return };
+        let may = spec.guard.macs.is_empty() || spec.guard.macs.contains(&station);
+        let Some(vid) = spec.pvid.filter(|_| may && !station.is_group()) else { return };
+        let news = News { mac: station, vid, port: port.id };
+        for channel in members.listeners.iter().filter_map(|(_, news)| news.upgrade()) {
+            let _ = channel.push(news);
+        }
+        let bytes = announcement(station);
+        let view = View::new(&bytes, bytes.len()).expect("it is a frame");
+        let (from, offload, number) = (port.id, Offload::None { valid: false }, 0);
+        for member in all().filter(|member| member.port.id != port.id) {
+            let Some(edit) = member.spec.as_ref().and_then(|to| spec.reaches(to)) else { continue };
+            let is_open = |pair: &&Pair| pair.open.load(Ordering::Relaxed);
+            let Some(pair) = member.port.pairs.iter().find(is_open) else { continue };
+            let egress = Egress { port: member.port.id, edit, mirror: false };
+            // All of it is in what was looked at.
+            let source = Source { bufs: &[], skip: 0 };
+            let frame = Frame { from, view, source, offload, egress, number };
+            if put(pair, &frame, 0, |parcel| parcel.number = 0).is_ok() {
+                pair.ring();
+            }
+        }
     }
 
     /// The ports now, by number, and who else is to hear what a channel learns.

@@ -132,6 +132,21 @@ pub(crate) fn store<W: Watch>(
     frame: &Frame<'_>,
     arrived: usize,
 ) -> Result<(), Reason> {
+    put(pair, frame, arrived, |parcel| {
+        if W::ON {
+            parcel.number = frame.number;
+            around.note(frame, Decision::Waits);
+        }
+    })
+}
+
+/// The same, with something to be done to the parcel before somebody else may have it.
+pub(crate) fn put(
+    pair: &Pair,
+    frame: &Frame<'_>,
+    arrived: usize,
+    seal: impl FnOnce(&mut Parcel),
+) -> Result<(), Reason> {
     let inbox = pair.inbox().ok_or(Reason::PortDown)?;
     let Some(mut parcel) = inbox.free.pop() else {
         let starved = pair.starved.load(Relaxed);
@@ -139,11 +154,7 @@ pub(crate) fn store<W: Watch>(
     };
     parcel.pack(frame);
     parcel.arrived = arrived;
-    if W::ON {
-        parcel.number = frame.number;
-        // Before somebody else may have it.
-        around.note(frame, Decision::Waits);
-    }
+    seal(&mut parcel);
     assert!(inbox.full.push(parcel).is_ok(), "it has room for all");
     Ok(())
 }

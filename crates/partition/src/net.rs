@@ -40,8 +40,18 @@ pub mod feature {
     /// More than one pair of queues.
     pub const MQ: u64 = 1 << 22;
 
+    /// UDP over IPv4 may come uncut.
+    pub const GUEST_USO4: u64 = 1 << 54;
+    /// UDP over IPv6 may.
+    pub const GUEST_USO6: u64 = 1 << 55;
+    /// UDP may be sent uncut.
+    pub const HOST_USO: u64 = 1 << 56;
+
     /// Everything that this client can use.
     pub const KNOWN: u64 = CSUM
+        | GUEST_USO4
+        | GUEST_USO6
+        | HOST_USO
         | GUEST_CSUM
         | MTU
         | MAC

@@ -72,14 +72,21 @@ pub struct EthernetSpec {
     /// VLANs of its frames with a tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vids: Vec<u16>,
+    /// Whether checksums and segmentation of frames for it may be left to the client, as far as it has negotiated that.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub guest_offloads: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl EthernetSpec {
     /// A card of a network, with what nobody set.
     #[must_use]
     pub fn on(network: &str, mac: [u8; 6]) -> EthernetSpec {
-        let network = network.to_owned();
-        EthernetSpec { network, mac, any_mac: true, mtu: 1500, pvid: 1, vids: Vec::new() }
+        let (network, vids) = (network.to_owned(), Vec::new());
+        EthernetSpec { network, mac, any_mac: true, mtu: 1500, pvid: 1, vids, guest_offloads: true }
     }
 }
 

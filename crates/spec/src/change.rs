@@ -151,13 +151,14 @@ fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
 }
 
 fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
-    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids } = now;
+    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids, guest_offloads } = now;
     gravest([
         (Recreate, *network != then.network),
         // These the client was told.
         (NextConnect, *mac != then.mac),
         (NextConnect, *mtu != then.mtu),
         (Live, *any_mac != then.any_mac),
+        (Live, *guest_offloads != then.guest_offloads),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])

@@ -128,6 +128,15 @@ impl PortSpec {
         tag.map_or(self.pvid, |tag| Vid::new(tag.vid()).or(self.pvid))
     }
 
+    /// How a frame that is sent by this port without a tag arrives at another; none if it does not.
+    #[must_use]
+    pub fn reaches(&self, other: &PortSpec) -> Option<TagEdit> {
+        let vid = self.pvid.filter(|vid| other.is_member(*vid) && !self.standby.has(*vid))?;
+        let stopped = other.standby.has(vid) || (self.private && other.private);
+        let mirror = self.mirror_only || other.mirror_only;
+        (!stopped && !mirror).then(|| other.edit(vid, None))
+    }
+
     /// How a frame of a VLAN that came with that tag leaves by this port. Its priority stays.
     pub(crate) fn edit(&self, vid: Vid, came: Option<Tag>) -> TagEdit {
         let tpid = self.tpid().filter(|_| self.pvid != Some(vid));

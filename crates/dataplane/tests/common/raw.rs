@@ -97,6 +97,11 @@ impl Front {
 
     #[track_caller]
     pub fn with_features(socket: &Path, features: u64) -> Front {
+        Front::with_protocol(socket, features, PROTOCOL)
+    }
+
+    #[track_caller]
+    pub fn with_protocol(socket: &Path, features: u64, protocol: u64) -> Front {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(GUARD)).unwrap();
         let front = Front { stream, memory: Arc::new(DriverMemory::new(8 << 20).unwrap()) };
@@ -105,7 +110,7 @@ impl Front {
         assert_eq!(offered.len(), 8);
         front.send(code::SET_FEATURES, &words(&[features]), &[]);
         front.ask(code::GET_PROTOCOL_FEATURES, &[], &[]);
-        front.send(code::SET_PROTOCOL_FEATURES, &words(&[PROTOCOL]), &[]);
+        front.send(code::SET_PROTOCOL_FEATURES, &words(&[protocol]), &[]);
         front
     }
 

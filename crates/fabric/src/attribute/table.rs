@@ -148,6 +148,9 @@ objects! {
         ANY_MAC of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "The client may send from other MAC addresses than its own, as one with a bridge of its own does. Off: such frames are lost, and \
              nobody else of the network can have its address.";
+        GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
+            "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
+             switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";
         PVID of(ETHERNET): u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
             "The VLAN of its frames without a tag.";
         VLANS of(ETHERNET): str = Text { bytes_max: 256 }, Is(""), Live, "",

@@ -52,6 +52,7 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
     let mac = a::MAC.of(set).and_then(mac).unwrap_or([2, 0, 0, 0, 0, 0]);
     EthernetSpec {
         any_mac: a::ANY_MAC.value(set),
+        guest_offloads: a::GUEST_OFFLOADS.value(set),
         mtu: narrow16(attr::network::MTU.value(&network)),
         pvid: narrow16(a::PVID.value(set)),
         vids: vlans(a::VLANS.value(set)).unwrap_or_default(),

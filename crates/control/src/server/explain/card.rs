@@ -212,6 +212,11 @@ fn slow(set: &Attributes, adapter: &AdapterStatus) -> Vec<CardFinding> {
             "what comes for it is cut and summed by the server: its driver takes no uncut TCP",
             "QEMU: guest_csum=on,guest_tso4=on,guest_tso6=on",
         ));
+    } else if !attr::adapter::GUEST_OFFLOADS.value(set) {
+        all.push(finding(
+            "what comes for it is cut and summed by the server: `guest_offloads` is off",
+            "set `guest_offloads`, unless the guest has switched them off as well (XDP)",
+        ));
     }
     if !has("mrg_rxbuf") {
         all.push(finding(
