@@ -45,6 +45,16 @@ fn has_file(desired: &Desired, name: &str) -> bool {
     })
 }
 
+impl Desired {
+    /// How long the file of a volume was when it was last opened.
+    pub(super) fn bytes_of_file(&self, name: &str) -> Option<u64> {
+        match self.allocations.files.get(name)? {
+            Made::Is(identity) => Some(identity.bytes()),
+            Made::New | Made::Again | Made::Taken => None,
+        }
+    }
+}
+
 /// New volumes have new files; those that are gone are forgotten.
 pub(super) fn settle(now: &Desired, next: &mut Desired) {
     let mut files = std::mem::take(&mut next.allocations.files);

@@ -214,16 +214,18 @@ fn may_change(
             _ => {}
         }
         if *attribute == *attr::volume::SIZE && !allow.shrink {
-            may_resize(name, from, to)?;
+            // One that never said its size has that of its file.
+            let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
+            let has = bytes(from).or_else(|| now.bytes_of_file(name));
+            may_resize(name, has, bytes(to))?;
         }
     }
     Ok(())
 }
 
 /// A volume that becomes smaller loses data, which must have been allowed.
-fn may_resize(name: &str, from: Option<&Value>, to: Option<&Value>) -> Result<(), ApiError> {
-    let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
-    match (bytes(from), bytes(to)) {
+fn may_resize(name: &str, from: Option<u64>, to: Option<u64>) -> Result<(), ApiError> {
+    match (from, to) {
         (Some(from), Some(to)) if to < from => Err(ApiError::invalid(format!(
             "volume `{name}` would shrink from {} to {} and lose what lies beyond",
             format_size(from),

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::config::read;
+use crate::model::files::Made;
 use crate::model::samples;
 use crate::model::validate::validate;
 use proptest::prelude::*;
+use spec::FileIdentity;
 
 fn go(now: &str, next: &str) -> Result<Transition, ApiError> {
     let now = validate(&read(now).unwrap(), &samples::paths()).unwrap();
@@ -170,6 +172,24 @@ fn a_volume_shrinks_only_when_that_was_allowed() {
         transition(&now, &next, &samples::paths(), Allow { shrink: true, force: false }).is_ok()
     );
     assert!(go(&smaller, V).is_ok());
+}
+
+#[test]
+fn a_volume_that_never_said_its_size_shrinks_only_when_that_was_allowed() {
+    let without = "[volume.v]\nkind=\"file\"\npath=\"/v\"\n";
+    let with = |size: &str| read(&format!("{without}size=\"{size}\"\n")).unwrap();
+    let mut now = read(without).unwrap();
+    let identity = FileIdentity::File { inode: Some(7), born_ns: None, bytes: 4 << 20 };
+    now.allocations.files.insert("v".to_owned(), Made::Is(identity));
+    let go = |next: &Desired, shrink| {
+        transition(&now, next, &samples::paths(), Allow { shrink, force: false })
+    };
+    let refusal = go(&with("1MiB"), false).unwrap_err();
+    assert_eq!(refusal.attribute.as_deref(), Some("size"));
+    assert!(refusal.message.contains("from 4MiB to 1MiB"), "{refusal}");
+    assert!(go(&with("1MiB"), true).is_ok());
+    assert!(go(&with("4MiB"), false).is_ok());
+    assert!(go(&with("8MiB"), false).is_ok());
 }
 
 #[test]
