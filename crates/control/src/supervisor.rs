@@ -78,6 +78,8 @@ enum Command {
     End { data_plane: bool, done: Answer<()> },
     /// The data plane of this generation hung up.
     Hangup(u64),
+    /// There is nobody at its socket, perhaps since its file was removed.
+    Unreachable,
 }
 
 /// What has happened to frames, or why that is not told.
@@ -115,7 +117,13 @@ impl Supervisor {
         let view = Arc::new(Mutex::new(View::default()));
         let name = format!("supervisor-{}", spec.name);
         let socket = launcher.socket().to_owned();
-        let pulse = Pulse::start(&spec.name, socket, Arc::clone(&view), Arc::clone(&trail))?;
+        let pulse = Pulse::start(
+            &spec.name,
+            socket,
+            Arc::clone(&view),
+            Arc::clone(&trail),
+            commands.clone(),
+        )?;
         let body = SupervisorThread {
             launcher,
             spec,
@@ -342,6 +350,12 @@ impl SupervisorThread {
                     self.bring_about();
                 }
             }
+            // Whoever is asked how things are looks after its sockets, and here there is a connection still.
+            Command::Unreachable if self.link.is_some() => {
+                self.again = true;
+                self.bring_about();
+            }
+            Command::Unreachable => {}
             Command::End { .. } => unreachable!("handled by run"),
         }
     }

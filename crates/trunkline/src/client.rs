@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(250);
 /// How long an answer is awaited before it is asked whether the server answers anything.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is tried to get in where there is no room.
+const KNOCK_EVERY: Duration = Duration::from_millis(20);
 /// How long that may take; a machine may be busy.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -184,6 +186,18 @@ impl Client {
         all.items.into_iter().rev().find(|one| one.ended_ms.is_none() && is_mine(one))
     }
 
+    /// A server that many others have called in the same moment is there, and is waited for.
+    async fn connect(&self) -> std::io::Result<tokio::net::UnixStream> {
+        loop {
+            match tokio::net::UnixStream::connect(&self.socket).await {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    tokio::time::sleep(KNOCK_EVERY).await;
+                }
+                connected => return connected,
+            }
+        }
+    }
+
     async fn exchange(
         &self,
         method: Method,
@@ -192,8 +206,7 @@ impl Client {
         if_match: Option<&str>,
     ) -> std::io::Result<Response<Bytes>> {
         let other = |error: hyper::Error| std::io::Error::other(error.to_string());
-        let stream = tokio::net::UnixStream::connect(&self.socket).await?;
-        let io = TokioIo::new(stream);
+        let io = TokioIo::new(self.connect().await?);
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(io).await.map_err(other)?;
         tokio::spawn(connection);

@@ -22,6 +22,8 @@ mod names;
 mod networks;
 #[path = "serve/pools.rs"]
 mod pools;
+#[path = "serve/reach.rs"]
+mod reach;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 #[path = "serve/visits.rs"]

@@ -5,6 +5,7 @@
 //! that is not answered in time stays where it is, and the data plane is *silent* until its answer comes or the connection ends: it
 //! is stopped, or waits for something under its locks. Silence is not death: nobody else may have what it has.
 
+use super::Command;
 use super::ailing::{ERRORS, Errors};
 use super::view::{Known, View, lock};
 use super::visits;
@@ -50,6 +51,7 @@ impl Pulse {
         socket: PathBuf,
         view: Arc<Mutex<View>>,
         trail: Arc<Trail>,
+        supervisor: Sender<Command>,
     ) -> std::io::Result<Pulse> {
         let (asks, inbox) = channel();
         let errors = Errors::default();
@@ -58,6 +60,7 @@ impl Pulse {
             socket,
             view,
             trail,
+            supervisor,
             line: None,
             told: None,
             errors,
@@ -98,6 +101,7 @@ struct PulseThread {
     socket: PathBuf,
     view: Arc<Mutex<View>>,
     trail: Arc<Trail>,
+    supervisor: Sender<Command>,
     line: Option<Line>,
     /// The account up to which it was told what happened.
     told: Option<Arc<Status>>,
@@ -217,7 +221,13 @@ impl PulseThread {
                 Some(line) => line,
                 None => match self.connect() {
                     Ok(line) => line,
-                    Err(error) if is_absent(&error) => return Look::Nobody,
+                    Err(error) if is_absent(&error) => {
+                        // The supervisor is connected still, where only the file of the socket is gone.
+                        if lock(&self.view).pid.is_some() {
+                            let _ = self.supervisor.send(Command::Unreachable);
+                        }
+                        return Look::Nobody;
+                    }
                     // A backlog that is full: it accepts nobody.
                     Err(_) => {
                         return Look::Silent(lock(&self.view).silent.unwrap_or_else(Instant::now));

@@ -1,0 +1,68 @@
+//! Who is there and hard to reach: behind a socket whose file is gone, or behind a queue of others.
+
+use super::Server;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+#[test]
+fn a_data_plane_whose_socket_was_removed_before_anybody_asked_how_it_is_is_heard_of_again() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    server.ok("adapter create a --volume v");
+    server.ok("stop --with-dataplanes");
+    server.child.take().unwrap().wait().unwrap();
+    let ready = |server: &Server| server.log().matches("ready").count();
+    let before = ready(&server);
+    let log = std::fs::File::options().append(true).open(server.path("serve.log")).unwrap();
+    // Its log says when it serves; a command would have it ask.
+    server.child = Some(server.command().arg("serve").stderr(log).spawn().unwrap());
+    server.until("the server", |server| ready(server) > before);
+    server.until("the adapter", |server| server.path("a.sock").exists());
+    for socket in ["dataplane-main.sock", "a.sock"] {
+        std::fs::remove_file(server.path(socket)).unwrap();
+    }
+    server.until("the adapter", |server| {
+        server.try_status().is_some_and(|status| status["adapters"][0]["state"] == "listening")
+    });
+    server.until("its socket", |server| server.path("a.sock").exists());
+}
+
+#[test]
+fn a_server_that_many_others_call_at_once_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trunkline.sock");
+    let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
+    let listener = net::socket(unix, stream, None).unwrap();
+    let address = SocketAddrUnix::new(&path).unwrap();
+    net::bind(&listener, &address).unwrap();
+    net::listen(&listener, 1).unwrap();
+    let mut others = Vec::new();
+    loop {
+        let flags = SocketFlags::NONBLOCK;
+        let other = net::socket_with(unix, stream, flags, None).unwrap();
+        if net::connect(&other, &address).is_err() {
+            break;
+        }
+        others.push(other);
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.args(["volume", "show", "v"]).env("TRUNKLINE_DIR", dir.path());
+    let mut child = command.spawn().unwrap();
+    // It knocks, and must not take a full queue for nobody.
+    std::thread::sleep(Duration::from_secs(1));
+    if let Some(ended) = child.try_wait().unwrap() {
+        panic!("it did not wait: {ended}");
+    }
+    let listener = UnixListener::from(listener);
+    others.iter().for_each(|_| drop(listener.accept().unwrap()));
+    let (mut caller, _) = listener.accept().unwrap();
+    let mut request = [0; 4096];
+    assert!(caller.read(&mut request).unwrap() > 0);
+    let body = r#"{"code":"not_found","message":"there is no volume `v`"}"#;
+    let length = body.len();
+    let head = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length:";
+    write!(caller, "{head} {length}\r\n\r\n{body}").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
