@@ -42,10 +42,22 @@ pub struct ApiError {
     pub help: Option<String>,
 }
 
+/// A text that says what somebody sent may be printed and logged: control characters, which drive a terminal or begin a line of their own, become escapes.
+pub(crate) fn printable(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escaped = |one: char| match one.is_control() {
+        true => one.escape_default().to_string(),
+        false => one.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 impl ApiError {
     /// A refusal without attribute and help.
     pub fn new(code: Code, message: impl Into<String>) -> ApiError {
-        ApiError { code, message: message.into(), attribute: None, help: None }
+        ApiError { code, message: printable(message.into()), attribute: None, help: None }
     }
 
     /// [`Code::Invalid`].
@@ -55,12 +67,12 @@ impl ApiError {
 
     /// Names the attribute.
     pub fn on(self, attribute: impl Into<String>) -> ApiError {
-        ApiError { attribute: Some(attribute.into()), ..self }
+        ApiError { attribute: Some(printable(attribute.into())), ..self }
     }
 
     /// Says what mends it.
     pub fn help(self, help: impl Into<String>) -> ApiError {
-        ApiError { help: Some(help.into()), ..self }
+        ApiError { help: Some(printable(help.into())), ..self }
     }
 
     /// An attribute of a named object was refused.
@@ -71,5 +83,19 @@ impl ApiError {
         ))
         .on(error.attribute)
         .help(error.help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_sent_drives_no_terminal_and_forges_no_line_of_the_log() {
+        let sent = "a\u{1b}[31m\nb\u{9b}ä";
+        let refusal = ApiError::invalid(format!("`{sent}`")).on(sent).help(sent);
+        assert_eq!(refusal.message, "`a\\u{1b}[31m\\nb\\u{9b}ä`");
+        let all = format!("{refusal}{:?}{:?}", refusal.attribute, refusal.help);
+        assert!(!all.contains(char::is_control), "{all:?}");
     }
 }

@@ -1,10 +1,12 @@
 //! The handlers of all objects: five, which serve every collection of the table. What one of them has beside that is
 //! in [`verbs`](super::verbs).
 
-use super::plumbing::{Answer, Body, ChangeQuery, DoneView, IfMatch, ItemList, Query};
+use super::plumbing::{
+    Answer, Body, ChangeQuery, DoneView, IfMatch, ItemList, Path, Query, unique,
+};
 use crate::error::ApiError;
 use crate::server::{AnyView, Server};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -18,7 +20,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 struct New {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique")]
     attributes: Attributes,
 }
 
@@ -26,6 +28,7 @@ struct New {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
+    #[serde(deserialize_with = "unique")]
     attributes: BTreeMap<String, Option<Value>>,
 }
 

@@ -1,12 +1,12 @@
 //! Operations: what takes long, and what became of it.
 
-use super::plumbing::{Answer, ItemList, Query};
+use super::plumbing::{Answer, ItemList, Path, Query};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::operation::{Kind, Operation, Step};
 use crate::server::{Progress, Server, Shown};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;

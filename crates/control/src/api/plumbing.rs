@@ -1,6 +1,6 @@
 //! What all handlers share: bodies, errors, answers.
 
-use super::visitors::Visitor;
+use super::visitors;
 use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
@@ -11,8 +11,10 @@ use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
@@ -50,12 +52,55 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// A body that is a text; one that is none is a refusal like any other.
+pub(super) struct Text(pub(super) String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Text, ApiError> {
+        let text = String::from_request(request, state).await;
+        text.map(Text).map_err(|rejection| ApiError::invalid(rejection.body_text()))
+    }
+}
+
+/// An object whose keys are each there once: of two with one name one would be lost.
+pub(super) fn unique<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Unique<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
+        type Value = BTreeMap<String, T>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("attributes")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+            let mut all = BTreeMap::new();
+            while let Some((key, value)) = from.next_entry::<String, T>()? {
+                if all.contains_key(&key) {
+                    return Err(Error::custom(format!("duplicate attribute `{key}`")));
+                }
+                all.insert(key, value);
+            }
+            Ok(all)
+        }
+    }
+
+    deserializer.deserialize_map(Unique(PhantomData))
+}
+
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What every request passes: its body arrives in time, and what it does is done for its caller.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
-    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().map(|info| info.0.clone());
+    let visitor =
+        request.extensions().get::<ConnectInfo<visitors::Visitor>>().map(|info| info.0.clone());
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, crate::config::BYTES_MAX);
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, bytes).await {
@@ -63,7 +108,7 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
         Ok(Err(error)) => return ApiError::invalid(format!("the body: {error}")).into_response(),
         Err(_) => return ApiError::invalid("the body did not arrive in time").into_response(),
     };
-    let _busy = visitor.as_ref().map(Visitor::busy);
+    let _busy = visitor.as_ref().map(visitors::Visitor::busy);
     let request = Request::from_parts(parts, bytes.into());
     caller::on_behalf_of(visitor.and_then(|visitor| visitor.caller), next.run(request)).await
 }
@@ -143,6 +188,23 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> axum::extract::FromRequestParts
         axum::extract::Query::<T>::from_request_parts(parts, state)
             .await
             .map(|query| Query(query.0))
+            .map_err(|rejection| ApiError::invalid(rejection.body_text()).help("see /openapi.json"))
+    }
+}
+
+/// What stands in the path; what cannot be read is a refusal like any other.
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> axum::extract::FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        state: &S,
+    ) -> Result<Path<T>, ApiError> {
+        axum::extract::Path::<T>::from_request_parts(parts, state)
+            .await
+            .map(|path| Path(path.0))
             .map_err(|rejection| ApiError::invalid(rejection.body_text()).help("see /openapi.json"))
     }
 }

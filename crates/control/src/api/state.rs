@@ -1,6 +1,6 @@
 //! Handlers of the server as a whole.
 
-use super::plumbing::{Answer, ItemList, Query, waits};
+use super::plumbing::{Answer, ItemList, Query, Text, waits};
 use crate::config;
 use crate::error::{ApiError, Code};
 use crate::metrics;
@@ -84,7 +84,7 @@ pub struct AppliedView {
 pub(super) async fn apply(
     State(server): State<Arc<Server>>,
     Query(query): Query<ApplyQuery>,
-    body: String,
+    Text(body): Text,
 ) -> Answer<AppliedView> {
     let mut wanted = config::read(&body)?;
     if let Some(folder) = &query.folder {

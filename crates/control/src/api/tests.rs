@@ -1,6 +1,7 @@
 //! The API over a real socket, with data planes that keep the books.
 
 mod aix;
+mod bodies;
 mod clients;
 mod files;
 mod hba;
@@ -113,13 +114,13 @@ impl Bench {
         self.launchers.lock().unwrap()[dataplane].current().unwrap()
     }
 
-    async fn text(&self, method: &str, path: &str, body: String) -> (u16, String) {
+    async fn text(&self, method: &str, path: &str, body: impl Into<Bytes>) -> (u16, String) {
         let stream = tokio::net::UnixStream::connect(self.server.paths().api()).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = hyper::Request::builder().method(method).uri(path).header("host", "t");
-        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let request = request.body(Full::new(body.into())).unwrap();
         let response = sender.send_request(request).await.unwrap();
         let status = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();

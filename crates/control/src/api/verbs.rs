@@ -1,13 +1,13 @@
 //! What some objects have beside the five verbs of all.
 
-use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
+use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Path, Query};
 use crate::error::ApiError;
 use crate::model::seas::findings;
 use crate::server::{
     ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server, TraceQuery, TraceView,
 };
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use fabric::attribute::{Object, Value, attr};
 use serde::{Deserialize, Serialize};

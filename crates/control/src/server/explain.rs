@@ -317,7 +317,7 @@ fn explain_npiv(
         term: offer.term,
         count: offer.count,
         source: npiv_source(desired, set, offer.term, client, desired.dataplane_of_adapter(name)),
-        limits: offer.limits,
+        limits: offer.term == answer.limit,
     });
     Explanation {
         adapter: name.to_owned(),

@@ -31,7 +31,8 @@ pub(super) fn refusal(dataplane: &str, subject: Subject, failure: Failure) -> Ap
         (code == Code::Unavailable)
             .then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
     });
-    ApiError { code, message, attribute: None, help }
+    let refusal = ApiError::new(code, message);
+    help.into_iter().fold(refusal, ApiError::help)
 }
 
 #[cfg(test)]

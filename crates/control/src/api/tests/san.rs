@@ -289,7 +289,13 @@ async fn an_adapter_explains_every_term() {
     let first = limit().await;
     assert_eq!((&first["channels"], &first["limited_by"]), (&json!(2), &json!("data_plane")));
     assert_eq!(first["then"], json!([8, "inherited"]));
-    bench.set("adapters/f", json!({"limit_intr": true})).await;
+    // Two that are as small: raising one of them brings nothing.
+    bench.set("adapters/f", json!({"num_per_range": 2})).await;
+    let tie = limit().await;
+    let remedy = tie["remedy"].as_str().unwrap();
+    assert!(remedy.contains("`num_per_range`") && remedy.contains("the data plane more"), "{tie}");
+    assert_eq!((&tie["channels"], &tie["then"]), (&json!(2), &Value::Null));
+    bench.set("adapters/f", json!({"num_per_range": null, "limit_intr": true})).await;
     let second = limit().await;
     assert_eq!((&second["channels"], &second["limited_by"]), (&json!(1), &json!("limit_intr")));
     assert!(second["remedy"].as_str().unwrap().contains("limit_intr"));
