@@ -253,7 +253,15 @@ fn is_ours(path: &Path) -> Result<(), ServeError> {
     if found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(ServeError::Folder(format!("{} is no folder of this user; remove it", path.display())))
+    let whose = if found.is_dir() {
+        format!("belongs to user {}, perhaps with the memory of that user's volumes", found.uid())
+    } else {
+        "is no folder".to_owned()
+    };
+    let path = path.display();
+    Err(ServeError::Folder(format!(
+        "{path} {whose}; use the user of this folder's server, or another --dir, or remove it"
+    )))
 }
 
 fn read_config(path: &Path) -> Result<(&Path, String), ServeError> {

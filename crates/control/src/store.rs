@@ -191,8 +191,11 @@ pub fn copy_of(store: &Path) -> PathBuf {
 /// The last good state of a store.
 pub fn last_good(store: &Path) -> Result<Desired, StoreError> {
     let path = copy_of(store);
-    let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
-    good::read(&path).map_err(damaged)
+    let shown = path.display().to_string();
+    good::read(&path).map_err(|unread| match unread {
+        good::Unread::System(error) => engine(&shown, &error),
+        good::Unread::Damaged(problem) => StoreError::Damaged { path: shown, problem },
+    })
 }
 
 /// The engine or the file system failed.
@@ -226,8 +229,13 @@ impl RedbStore {
     pub fn open(path: &Path) -> Result<RedbStore, StoreError> {
         let shown = path.display().to_string();
         let (path, copy) = (path.to_owned(), copy_of(path));
-        let nothing = std::fs::metadata(&path).map_or(true, |file| file.len() == 0);
-        if nothing && copy.exists() {
+        let nothing = match std::fs::metadata(&path) {
+            Ok(file) => file.len() == 0,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            // What is there is not known, and stays.
+            Err(error) => return Err(engine(&shown, &error)),
+        };
+        if nothing && copy.try_exists().map_err(|error| engine(&shown, &error))? {
             let problem = "it is missing or empty, and was not".to_owned();
             return Err(StoreError::Damaged { path: shown, problem });
         }

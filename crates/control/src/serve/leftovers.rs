@@ -16,7 +16,9 @@ use fabric::attribute::Object;
 use protocol::message::{Reply, Request, Status};
 use protocol::place::claimant;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Whether a file in one of the server's folders is one of its own making.
@@ -50,8 +52,39 @@ pub(super) fn claim(paths: &Paths) -> Result<Owner, ServeError> {
             paths.state.display()
         )));
     }
+    stays(paths)?;
     std::fs::write(&note, ours).map_err(system(note.display().to_string()))?;
     Ok(Owner { _claim: claim })
+}
+
+/// Sees that no data plane of this state is left in another folder of sockets, as that of another environment, and notes this one.
+fn stays(paths: &Paths) -> Result<(), ServeError> {
+    let note = paths.state.join("trunkline.run");
+    let before = std::fs::read(&note).unwrap_or_default();
+    let ours = paths.run.as_os_str().as_encoded_bytes();
+    if before == ours {
+        return Ok(());
+    }
+    if !before.is_empty() {
+        let there = Paths { run: OsStr::from_bytes(&before).into(), ..paths.clone() };
+        let of = std::fs::read(there.run.join("trunkline.state")).unwrap_or_default();
+        let living = data_planes(&there).into_iter().find(|name| lives(&there, name));
+        let living = living.filter(|_| of == paths.state.as_os_str().as_encoded_bytes());
+        if let Some(name) = living {
+            return Err(ServeError::Folder(format!(
+                "data plane `{name}` of the state in {} is still there in {}, and this server's sockets were to be in {}; start it with \
+                 the environment that it had (XDG_RUNTIME_DIR), or end its data planes there with `trunkline stop --with-dataplanes`",
+                paths.state.display(),
+                there.run.display(),
+                paths.run.display()
+            )));
+        }
+    }
+    // Where there is no room for it, that is as it was before.
+    if let Err(error) = std::fs::write(&note, ours) {
+        tracing::warn!(%error, note = %note.display(), "the folder of the sockets is not noted beside the state");
+    }
+    Ok(())
 }
 
 /// Data planes of which there is a trace: a socket, or a claim.

@@ -71,7 +71,7 @@ pub(super) struct Good {
     pub(super) written: u64,
 }
 
-fn log_of(path: &Path) -> PathBuf {
+pub(super) fn log_of(path: &Path) -> PathBuf {
     path.with_extension("good-log")
 }
 
@@ -185,21 +185,46 @@ impl Good {
     }
 }
 
+/// Why a copy says nothing.
+pub(super) enum Unread {
+    /// It cannot be read, whatever is in it.
+    System(std::io::Error),
+    /// It does not hold what was written.
+    Damaged(String),
+}
+
+impl From<std::io::Error> for Unread {
+    fn from(error: std::io::Error) -> Unread {
+        Unread::System(error)
+    }
+}
+
+impl From<String> for Unread {
+    fn from(problem: String) -> Unread {
+        Unread::Damaged(problem)
+    }
+}
+
 /// The state in a copy, or why it cannot be had.
-pub(super) fn read(path: &Path) -> Result<Desired, String> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+pub(super) fn read(path: &Path) -> Result<Desired, Unread> {
+    let bytes = std::fs::read(path)?;
     let copy: Copy = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if copy.version > VERSION {
-        return Err(newer(copy.version, VERSION));
+        return Err(newer(copy.version, VERSION).into());
     }
     let old = copy.version < VERSION;
     let seal = if old { seal::of_state_2(&copy.desired) } else { seal::of_state(&copy.desired) };
     if seal != copy.seal {
-        return Err("its checksum does not fit".to_owned());
+        return Err("its checksum does not fit".to_owned().into());
     }
     let mut state = copy.desired;
     // What an earlier program wrote has none; what lies there belongs to another copy.
-    let log = if old { Vec::new() } else { std::fs::read(log_of(path)).unwrap_or_default() };
+    let log = match std::fs::read(log_of(path)) {
+        _ if old => Vec::new(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        // Without what stands there the state would be an earlier one, in silence.
+        log => log?,
+    };
     let mut sums = Sums::of(&state);
     for line in log.split_inclusive(|byte| *byte == b'\n') {
         match step(&state, sums, line) {

@@ -359,6 +359,23 @@ fn a_store_that_was_emptied_is_refused_and_comes_back_from_its_copy() {
 }
 
 #[test]
+fn what_cannot_be_read_is_neither_damaged_nor_taken_for_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _) = full(dir.path());
+    // A folder cannot be read as a file, whoever reads.
+    let log = good::log_of(&copy_of(&path));
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let problem = last_good(&path).unwrap_err();
+    assert!(matches!(problem, StoreError::Engine { .. }), "an earlier state: {problem}");
+    // Whether there is a store is not known here, so none is made in its place.
+    let other = dir.path().join("other.redb");
+    std::os::unix::fs::symlink(&other, &other).unwrap();
+    assert!(matches!(RedbStore::open(&other), Err(StoreError::Engine { .. })));
+    assert!(std::fs::symlink_metadata(&other).unwrap().is_symlink());
+}
+
+#[test]
 fn a_state_of_the_first_version_is_read_and_sealed_with_the_next_change() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("control.redb");

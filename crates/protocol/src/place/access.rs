@@ -96,8 +96,14 @@ fn own() -> (u32, u32) {
 
 /// The number of a user or group, by its name or by itself.
 fn number(noun: &str, table: &str, name: &str) -> Result<u32> {
-    if let Ok(number) = name.parse() {
-        return Ok(number);
+    match name.parse() {
+        // Whoever is told to give a file to that one leaves it as it is.
+        Ok(u32::MAX) => {
+            let what = format!("{name} is the number of no {noun}");
+            return Err(Error::new(ErrorKind::InvalidInput, what));
+        }
+        Ok(number) => return Ok(number),
+        Err(_) => {}
     }
     let text = std::fs::read_to_string(Path::new(table))
         .map_err(|error| Error::new(error.kind(), format!("{table}: {error}")))?;

@@ -31,6 +31,15 @@ fn a_socket_has_its_permissions_and_serves() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+#[test]
+fn nobody_is_no_owner() {
+    let access = |owner: &str| Access { owner: Some(owner.into()), ..Access::of_mode(0o600) };
+    let problem = access("4294967295").check().unwrap_err();
+    assert!(problem.to_string().contains("is the number of no user"), "{problem}");
+    let access = Access { group: Some("4294967295".into()), ..access("4294967294") };
+    assert!(access.check().unwrap_err().to_string().contains("no group"));
+}
+
 /// Whoever gets through finds it as it is to be: who may use it is said before anybody is listened to.
 #[test]
 fn nobody_gets_in_before_it_is_said_who_may() {

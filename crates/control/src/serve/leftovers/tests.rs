@@ -67,6 +67,24 @@ fn two_servers_do_not_share_a_folder_of_sockets() {
 }
 
 #[test]
+fn a_state_is_not_taken_to_other_sockets_while_its_data_planes_are_at_the_first() {
+    let (_dir, paths) = folder();
+    let elsewhere = Paths { run: paths.run.join("other"), ..paths.clone() };
+    std::fs::create_dir(&elsewhere.run).unwrap();
+    drop(claim(&paths).unwrap());
+    let fake = FakeDataPlane::start(&paths.dataplane("main")).unwrap();
+    let problem = claim(&elsewhere).unwrap_err().to_string();
+    assert!(problem.contains("is still there in"), "{problem}");
+    drop(claim(&paths).unwrap());
+    fake.kill();
+    drop(claim(&elsewhere).unwrap());
+    // What it has there now counts, and what another state has in the first does not.
+    let _fake = FakeDataPlane::start(&elsewhere.dataplane("main")).unwrap();
+    assert!(claim(&paths).is_err());
+    drop(claim(&elsewhere).unwrap());
+}
+
+#[test]
 fn an_empty_state_does_not_take_what_a_data_plane_serves() {
     let (_dir, paths) = folder();
     let fake = FakeDataPlane::start(&paths.dataplane("main")).unwrap();
