@@ -285,6 +285,7 @@ pub(crate) struct How {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperationCommand {
     /// List what goes on, and what has ended of late
+    #[command(visible_alias = "ls")]
     List,
     /// Show one operation
     Show(OperationArgs),
@@ -419,7 +420,7 @@ pub(crate) struct EmitArgs {
     #[arg(long)]
     pub(crate) device_only: bool,
     /// Virtual CPUs of the machine: one queue for each
-    #[arg(long, default_value_t = 4, value_name = "N")]
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) vcpus: u32,
     /// Memory of the machine
     #[arg(long, default_value = "4GiB", value_name = "SIZE")]

@@ -38,7 +38,10 @@ struct Machine {
 /// `trunkline emit`
 pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let adapters = args.adapters.iter().map(|name| {
+    // A machine has each once.
+    let mut named = std::collections::BTreeSet::new();
+    let names = args.adapters.iter().filter(|name| named.insert(name.as_str()));
+    let adapters = names.map(|name| {
         fabric::attribute::check_name(name).map_err(ApiError::invalid)?;
         client.get(&format!("/v1/adapters/{name}"))
     });

@@ -21,18 +21,44 @@ mod scratch;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
+use control::error::ApiError;
 use exit::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A shell that asks what may come next is answered, and nothing else is done.
     CompleteEnv::with_factory(|| cli::objects::with_names(Cli::command(), None)).complete();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     let format = cli.global.output;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(format),
     }
+}
+
+/// A command line that is none is an error like any other; help and version are what was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !wants_json(std::env::args()) {
+        error.exit();
+    }
+    let text = error.to_string();
+    let (message, help) = text.trim().split_once("\n\n").unwrap_or((text.trim(), ""));
+    let in_a_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = in_a_line(message.strip_prefix("error: ").unwrap_or(message));
+    let (refusal, help) = (ApiError::invalid(message), in_a_line(help));
+    let refusal = if help.is_empty() { refusal } else { refusal.help(help) };
+    Failure::from(refusal).report(cli::Format::Json)
+}
+
+/// Whether a command line asks for JSON, as far as that can be seen in one that is wrong.
+fn wants_json(words: impl Iterator<Item = String>) -> bool {
+    let words: Vec<String> = words.take_while(|word| word != "--").collect();
+    let alone = |word: &str| matches!(word, "-ojson" | "-o=json" | "--output=json");
+    let pair = |two: &[String]| matches!(two[0].as_str(), "-o" | "--output") && two[1] == "json";
+    words.iter().any(|word| alone(word)) || words.windows(2).any(pair)
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

@@ -101,6 +101,12 @@ pub(crate) fn export(global: &Global, args: &ExportArgs) -> Result<(), Failure> 
         return put(text.trim_end());
     }
     let state: serde_json::Value = toml::from_str(&text).map_err(Failure::other)?;
+    if global.output == Format::Name {
+        let tables = state.as_object().into_iter().flat_map(serde_json::Map::values);
+        let names = tables.filter_map(serde_json::Value::as_object).flat_map(serde_json::Map::keys);
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        return if names.is_empty() { Ok(()) } else { put(&names.join("\n")) };
+    }
     print(global, &state, |_| text.clone())
 }
 

@@ -4,7 +4,6 @@ use super::objects::path;
 use crate::cli::{Global, WaitArgs};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::tell;
 use control::error::{ApiError, Code};
 use fabric::attribute::Object;
 use serde_json::Value;
@@ -35,7 +34,11 @@ pub(super) fn wait(global: &Global, object: Object, args: &WaitArgs) -> Result<(
     let (serves, others) = states(object);
     let known = |state: &str| serves.contains(&state) || others.contains(&state) || state == GONE;
     if let Some(unknown) = args.states.iter().find(|state| !known(state)) {
-        let all = [serves, others, &[GONE]].concat().join(", ");
+        let mut all = [serves, others].concat();
+        if !all.contains(&GONE) {
+            all.push(GONE);
+        }
+        let all = all.join(", ");
         let refusal = ApiError::invalid(format!("a {object} has no state `{unknown}`"));
         return Err(refusal.help(format!("one of {all}")).into());
     }
@@ -44,7 +47,7 @@ pub(super) fn wait(global: &Global, object: Object, args: &WaitArgs) -> Result<(
         some => some.iter().map(String::as_str).collect(),
     };
     let (client, until) = (Client::new(global)?, Instant::now() + args.timeout);
-    let mut late = false;
+    let mut late = Vec::new();
     for name in &args.names {
         let path = path(object, name)?;
         loop {
@@ -57,15 +60,16 @@ pub(super) fn wait(global: &Global, object: Object, args: &WaitArgs) -> Result<(
                 break;
             }
             if Instant::now() >= until {
-                tell(&format!("{object} `{name}` is {state} after {} s", args.timeout.as_secs()));
-                late = true;
+                let seconds = args.timeout.as_secs();
+                late.push(format!("{object} `{name}` is {state} after {seconds} s"));
                 break;
             }
             std::thread::sleep(LOOK);
         }
     }
-    if !late {
+    if late.is_empty() {
         return Ok(());
     }
-    Err(Failure::other(format!("waited in vain for {}", wanted.join(" or "))))
+    let wanted = wanted.join(" or ");
+    Err(Failure::other(format!("waited in vain for {wanted}: {}", late.join("; "))))
 }

@@ -33,6 +33,41 @@ fn several_are_shown_and_those_that_are_not_there_are_named() {
 }
 
 #[test]
+fn errors_are_json_where_json_was_asked_for() {
+    let bench = Bench::with_disk();
+    for (line, code) in [
+        ("volume nosuch -o json", 2),
+        ("status --nosuch --output json", 2),
+        ("-ojson operation show abc", 2),
+        ("size vscsi --output=json", 2),
+        ("volume wait disk0 --for full --timeout 1s -o json", 1),
+    ] {
+        let text = bench.refused(line, code);
+        let error: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{line}: {text}"));
+        assert_eq!(error["exit_code"], code, "{line}: {error}");
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{line}: {error}");
+    }
+    let text = bench.refused("volume nosuch -- -o json", 2);
+    assert!(text.starts_with("error: "), "{text}");
+}
+
+#[test]
+fn names_alone_are_those_of_what_there_is() {
+    let bench = Bench::with_disk();
+    assert_eq!(bench.ok("export -o name"), "vhost0\ndisk0\n");
+    assert_eq!(bench.ok("operation ls -o name"), bench.ok("operation list -o name"));
+}
+
+#[test]
+fn a_machine_gets_each_adapter_once_and_has_a_cpu() {
+    let bench = Bench::with_disk();
+    let once = bench.ok("emit qemu vhost0");
+    assert_eq!(bench.ok("emit qemu vhost0 vhost0"), once);
+    assert!(bench.refused("emit qemu vhost0 --vcpus 0", 2).contains("0 is not in 1.."));
+}
+
+#[test]
 fn lists_are_of_what_was_asked_for() {
     let bench = Bench::with_disk();
     bench.ok("volume create disk1 --kind null --size 1GiB");
