@@ -9,7 +9,9 @@ const QUORUM: usize = 2;
 const LOWER: [u8; 2] = [0, 1];
 const UPPER: [u8; 2] = [2, 3];
 /// The bits of each feature word that this program knows: refuse, read only, compatible.
-const KNOWN: [u64; 3] = [0; 3];
+const KNOWN: [u64; 3] = [LAYERS, 0, 0];
+/// Bit of `REFUSE`: there are snapshots or clones, or were.
+pub(crate) const LAYERS: u64 = 1;
 
 /// The superblock that counts, and where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

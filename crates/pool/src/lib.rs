@@ -1,7 +1,7 @@
 //! The shared storage pool: what lies on its PVs, and the state machine that works on it; no I/O, no thread, no clock.
 //!
 //! It is the ground on which the volume kind `lu` stands, whose I/O is in `pool_io`: `docs/adr/0018-the-pool-s-format-and-core.md` says what
-//! is decided and what comes next, `docs/formats/pool.md` has every byte.
+//! is decided and what comes next, `docs/adr/0020-snapshots-are-layers.md` of snapshots, `docs/formats/pool.md` has every byte.
 //!
 //! - [`mod@format`]: superblocks, journal, pages, home records: typed, checked, bound to their places.
 //! - [`choose()`]: which superblock is the pool's, and in which order the next one is written.
@@ -20,6 +20,7 @@ mod bits;
 mod choose;
 pub mod format;
 mod hash;
+mod layers;
 mod make;
 mod pool;
 pub mod rebalance;
@@ -31,8 +32,8 @@ pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Balance, Effect, Extent, Fault, Kept, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy,
-    Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow, Shown, Source, TierSpace,
-    Way, Words, superblocks,
+    Balance, Effect, Extent, Fault, GROUP_MAX, Group, Kept, Lookup, LuSpace, NotOpened, Outcome,
+    Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow, Shown,
+    SnapshotOf, Source, TierSpace, Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

@@ -32,10 +32,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::bits::Bits;
 use crate::choose::Chosen;
 use crate::format::{BLOCK_BYTES, CHUNK_BYTES, Kind, MemberState, Record, Root, Superblock, Uuid};
+use crate::layers::Placed;
 use crate::make::NewPv;
-use crate::tables::{ChunkId, Tables};
+use crate::tables::{ChunkId, Role, Tables};
 
 mod checkpoint;
+mod cuts;
+mod layered;
 mod log;
 mod lus;
 mod members;
@@ -47,6 +50,9 @@ mod space;
 mod sync;
 
 use checkpoint::Checkpoint;
+use cuts::{Cut, Cuts};
+pub use cuts::{GROUP_MAX, Group, SnapshotOf};
+use layered::{Layered, Part};
 use log::Log;
 use members::Members;
 pub use members::{Balance, Removal};
@@ -65,11 +71,13 @@ pub struct Policy {
     pub checkpoint_blocks: u64,
     /// … or when so many home records have changed.
     pub checkpoint_homes: usize,
+    /// The shell keeps of layers what a successor has to know. Without it no pool that has layers is opened.
+    pub layers: bool,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096 }
+        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096, layers: false }
     }
 }
 
@@ -108,16 +116,16 @@ pub enum Request {
     },
     /// Zeros from now on. Gives back what is zeros altogether.
     Zeroes(Extent),
-    /// What it holds does not matter any more. Of this, whole blocks are zeros from now on; the rest is as it was.
+    /// What it holds does not matter any more. Of this, whole blocks are zeros from now on; the rest is as it was. Of an LU that shares what it holds with a snapshot all is as it was.
     Discard(Extent),
     /// What was answered before is on stable storage when this is answered.
     Flush {
         /// The LU.
         lu: u32,
     },
-    /// A leg of a chunk of an LU is on that PV when this is answered.
+    /// A leg of a chunk of an LU, or of a layer, is on that PV when this is answered.
     Move {
-        /// The LU.
+        /// The LU, or the layer.
         lu: u32,
         /// Its chunk.
         vchunk: u32,
@@ -137,6 +145,23 @@ pub enum Request {
     KeepPv {
         /// Its number.
         pv: u16,
+    },
+    /// A snapshot of each of these LUs, all of one moment: what was answered before is in them and on stable storage when this is answered with their numbers.
+    Snapshot {
+        /// The LUs.
+        lus: Group,
+    },
+    /// A new LU that holds what a snapshot holds; answered with its number.
+    Clone {
+        /// The snapshot.
+        snapshot: u32,
+    },
+    /// The LU holds what the snapshot holds, and what was written since is gone.
+    Rollback {
+        /// The LU.
+        lu: u32,
+        /// A snapshot of it, or of an LU of the same size in the same tier.
+        snapshot: u32,
     },
     /// A checkpoint now.
     Checkpoint,
@@ -279,6 +304,8 @@ pub enum Reply {
     Created(u32),
     /// The PV that was added.
     Added(u16),
+    /// The snapshots that were made, in the order of the LUs.
+    Snapshots(Group),
 }
 
 /// Why a request was not carried out.
@@ -298,6 +325,15 @@ pub enum Fault {
         "the LU is just being resized, or a PV being added or removed: try again when that is done"
     )]
     Busy,
+    /// A snapshot is not written to.
+    #[error("it is a snapshot, which nobody writes to: make a clone of it")]
+    Frozen,
+    /// It is no snapshot, or not one of such an LU.
+    #[error("that is no snapshot of an LU of this size in this tier")]
+    NoSnapshot,
+    /// The LU shares what it holds.
+    #[error("the LU shares what it holds with a snapshot or had one, and cannot change its size")]
+    Shares,
     /// No such PV.
     #[error("the pool has no such PV")]
     NoSuchPv,
@@ -329,6 +365,8 @@ pub struct Shadow {
     /// Epochs of the pool for which it is true: while a pool is opened there are two.
     epochs: [u64; 2],
     chunks: Vec<(ChunkId, u16, Bits)>,
+    /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
+    parts: Vec<(u32, u64, Placed)>,
 }
 
 /// What a part of the machine must not do; tests break one each.
@@ -364,6 +402,14 @@ pub(crate) enum Rule {
     NewRoot,
     /// A home record that cannot be read is written all the same.
     HomeUnread,
+    /// Only what is present in a slot is read from it.
+    PresentOnly,
+    /// A snapshot is of a moment at which nothing is under way.
+    CutAfterDrain,
+    /// … and what is in it was made durable, and said.
+    CutAfterFlush,
+    /// A chunk that was a container is given out again after the next root.
+    ContainersUntilRoot,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -412,6 +458,8 @@ enum Drained {
     Free(Vec<ChunkId>),
     /// Copy this slot to that chunk.
     Move((u32, u32), ChunkId),
+    /// Make the snapshots.
+    Cut,
 }
 
 /// Who wants something.
@@ -423,6 +471,8 @@ enum Asker {
     Leaving(u16, (u32, u32)),
     /// A chunk of an LU of which a leg goes where less is.
     Balance((u32, u32)),
+    /// The snapshots that are being made.
+    Cut,
 }
 
 /// A request under way.
@@ -436,7 +486,7 @@ struct Job {
     txn: u64,
     fault: Option<Fault>,
     /// Chunks to make durable before the answer.
-    then_sync: Vec<u32>,
+    then_sync: Vec<(u32, u32)>,
 }
 
 /// Who waits for a transaction.
@@ -447,6 +497,7 @@ enum Waiter {
     Deleted(u64, u32),
     Resized(u64, u32),
     Moved((u32, u32)),
+    Cut,
     Opened,
 }
 
@@ -482,8 +533,10 @@ pub struct Pool {
     slots: BTreeMap<(u32, u32), Slot>,
     /// The number of the next LU, with those that are not in the tables yet.
     next_lu: u32,
-    /// LUs whose deletion has begun.
+    /// LUs whose deletion has begun, and what goes with them.
     dying: BTreeSet<u32>,
+    layered: Layered,
+    cuts: Cuts,
     /// LUs that are being resized, and the chunks of each that are there before and after.
     resizing: BTreeMap<u32, u32>,
     /// Chunks that the tables have as free and that are not to be given out: just given out, or somebody may still write to them.
@@ -493,7 +546,7 @@ pub struct Pool {
     /// Writes that wait for space.
     full: Full,
     /// What thick LUs will have set aside that are not in the tables yet: by transaction.
-    promised: BTreeMap<u64, Promised>,
+    promised: BTreeMap<u64, Vec<Promised>>,
     ops: BTreeMap<u64, Op>,
     writes: BTreeMap<u64, slots::Writing>,
     jobs: BTreeMap<u64, Job>,
@@ -597,6 +650,7 @@ impl Pool {
     fn turn(&mut self) {
         if self.phase != Phase::Stopped {
             self.turn_members();
+            self.turn_cut();
             self.turn_checkpoint();
             self.turn_log();
         }
@@ -610,7 +664,7 @@ impl Pool {
             .values()
             .filter_map(|job| match job.owner {
                 Asker::Tag(tag) => Some(tag),
-                Asker::Leaving(..) | Asker::Balance(_) => None,
+                Asker::Leaving(..) | Asker::Balance(_) | Asker::Cut => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -618,11 +672,12 @@ impl Pool {
             Waiter::Created(tag, _) | Waiter::Deleted(tag, _) | Waiter::Resized(tag, _) => {
                 Some(tag)
             }
-            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Opened => None,
+            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Cut | Waiter::Opened => None,
         });
         let early = self.early.drain(..).map(|(tag, _)| tag);
         let mut checkpoints = self.checkpoint.stop();
         checkpoints.extend(self.members.stop());
+        checkpoints.extend(self.cuts.stop());
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
@@ -633,6 +688,9 @@ impl Pool {
     }
 
     fn begin(&mut self, tag: u64, request: Request) {
+        if self.cuts.holds(request) {
+            return self.cuts.hold(tag, request);
+        }
         match request {
             Request::Create { chunks, thick, tier } => self.create(tag, chunks, thick, tier),
             Request::Delete { lu } => self.delete(tag, lu),
@@ -651,13 +709,23 @@ impl Pool {
             Request::AddPv(new) => self.add_pv(tag, new),
             Request::RemovePv { pv } => self.remove_pv(tag, pv),
             Request::KeepPv { pv } => self.keep_pv(tag, pv),
+            Request::Snapshot { lus } => self.begin_cut(tag, Cut::Snapshot(lus)),
+            Request::Clone { snapshot } => self.begin_cut(tag, Cut::Clone { snapshot }),
+            Request::Rollback { lu, snapshot } => {
+                self.begin_cut(tag, Cut::Rollback { lu, snapshot })
+            }
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }
     }
 
     /// Whether there is such an LU, also for requests that come now.
     fn serves(&self, lu: u32) -> bool {
-        self.tables.lus.contains_key(&lu) && !self.dying.contains(&lu)
+        self.tables.lus.get(&lu).is_some_and(|lu| lu.is_lu()) && !self.dying.contains(&lu)
+    }
+
+    /// Whether there is an LU, a layer, or the space of an LU with this number, and nobody is about to let it go.
+    fn has_space(&self, space: u32) -> bool {
+        self.tables.lus.contains_key(&space) && !self.layered.dying.contains(&space)
     }
 
     /// The chunks of an LU that somebody may work with.
@@ -668,7 +736,10 @@ impl Pool {
 
     fn begin_pieces(&mut self, tag: u64, extent: Extent, kind: PieceKind) {
         let Extent { lu, at, bytes } = extent;
-        if !self.serves(lu) {
+        // Containers of layers move as well.
+        let moves = matches!(kind, PieceKind::Move { .. });
+        let there = self.serves(lu) || moves && self.has_space(lu);
+        if !there {
             return self.answer(tag, Err(Fault::NoSuchLu));
         }
         let size = u64::from(self.chunks_of(lu)) * CHUNK_BYTES;
@@ -677,6 +748,15 @@ impl Pool {
             || at.checked_add(bytes).is_none_or(|end| end > size)
         {
             return self.answer(tag, Err(Fault::Range));
+        }
+        if !moves {
+            let known = self.tables.lus.get(&lu);
+            if kind != PieceKind::Read && known.is_some_and(|lu| lu.role == Role::Snapshot) {
+                return self.answer(tag, Err(Fault::Frozen));
+            }
+            if known.is_some_and(|lu| lu.beneath != 0) {
+                return self.begin_parts(tag, extent, kind);
+            }
         }
         let (first, last) = (at / CHUNK_BYTES, (at + bytes - 1) / CHUNK_BYTES);
         let job = self.number();
@@ -694,6 +774,7 @@ impl Pool {
                 bytes: end - from,
                 from: from - at,
                 kind,
+                part: None,
             });
         }
     }
@@ -712,8 +793,11 @@ impl Pool {
             return;
         }
         if job.fault.is_none() && !job.then_sync.is_empty() {
-            let (lu, scope) = (job.lu, std::mem::take(&mut job.then_sync));
-            return self.begin_sync(piece.job, lu, Some(scope));
+            // What was written to another layer, before a snapshot was made, is durable since then.
+            let space = piece.key.0;
+            let scope = std::mem::take(&mut job.then_sync).into_iter();
+            let scope = scope.filter(|key| key.0 == space).map(|(_, vchunk)| vchunk).collect();
+            return self.begin_sync(piece.job, space, Some(scope));
         }
         self.answer_when_durable(piece.job);
     }
@@ -732,6 +816,7 @@ impl Pool {
                 Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
                 Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),
                 Asker::Balance(key) => self.balanced(key, job.fault),
+                Asker::Cut => self.cut_flushed(job.fault),
             }
         }
     }
@@ -749,7 +834,8 @@ impl Pool {
             slot.left.iter().map(|(id, generation)| (*id, *generation, Bits::NONE))
         }));
         let epoch = self.chosen.superblock.epoch;
-        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks }
+        let parts = self.parts_to_keep();
+        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks, parts }
     }
 
     /// The superblock that counts.
@@ -757,9 +843,9 @@ impl Pool {
         &self.chosen.superblock
     }
 
-    /// Numbers and chunks of all LUs.
+    /// Numbers and chunks of all LUs, with snapshots.
     pub fn lus(&self) -> impl Iterator<Item = (u32, u32)> {
-        let lus = self.tables.lus.iter().filter(|(lu, _)| !self.dying.contains(lu));
+        let lus = self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
         lus.map(|(number, lu)| (*number, lu.chunks))
     }
 

@@ -6,6 +6,11 @@ use crate::bits::Bits;
 use crate::format::{
     Home, HomeState, Kind, MemberState, PAGE_RECORDS, Page, PageKind, Record, Superblock,
 };
+use crate::layers::Parts;
+
+mod layered;
+#[cfg(test)]
+mod tests;
 
 /// Legs of a chunk at most.
 pub const LEGS_MAX: u8 = 2;
@@ -56,13 +61,31 @@ pub struct Contradiction {
     record: Record,
 }
 
-/// An LU.
+/// What has a number as an LU has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// An LU.
+    Lu,
+    /// One that is not written to.
+    Snapshot,
+    /// What was written over something else.
+    Layer,
+    /// The space of an LU that is gone.
+    Space,
+}
+
+/// An LU, or a layer.
 #[derive(Debug)]
 pub(crate) struct Lu {
     pub(crate) chunks: u32,
     pub(crate) thick: bool,
     pub(crate) tier: u8,
     pub(crate) legs: u8,
+    /// Where what it holds begins: a layer, or the space of another LU; 0 for its own space. Of a layer, what it lies over.
+    pub(crate) beneath: u32,
+    pub(crate) role: Role,
+    /// The LU of which it is a snapshot.
+    pub(crate) origin: u32,
     /// Its chunks that are mapped.
     pub(crate) mapped: u32,
     /// How many of its legs are on each PV.
@@ -83,9 +106,10 @@ impl Lu {
         Record {
             lu: number,
             vchunk: self.chunks,
-            flags: self.thick.into(),
+            flags: u8::from(self.thick) | self.role.flag(),
             leg: self.legs,
-            aux: self.tier.into(),
+            chunk: self.beneath,
+            aux: u32::from(self.tier) | self.origin << 8,
             ..Record::of(Kind::LuCreate)
         }
     }
@@ -155,6 +179,8 @@ pub(crate) struct Changed {
     pub(crate) lus: BTreeSet<u32>,
     pub(crate) pages: BTreeSet<(u16, u32)>,
     pub(crate) homes: BTreeSet<ChunkId>,
+    /// Containers of layers.
+    pub(crate) slots: BTreeSet<(u32, u32)>,
 }
 
 /// The tables.
@@ -167,8 +193,13 @@ pub(crate) struct Tables {
     /// The written bits of chunks of which they are known.
     pub(crate) bits: BTreeMap<ChunkId, Bits>,
     pub(crate) changed: Changed,
-    /// Chunks that became free since somebody looked.
+    /// What is in layers.
+    pub(crate) parts: Parts,
+    /// Containers of which it is not known what is in them.
+    pub(crate) unread: BTreeSet<(u32, u32)>,
+    /// Chunks that became free since somebody looked; those that were containers are needed until the next root.
     pub(crate) freed: Vec<ChunkId>,
+    pub(crate) freed_containers: Vec<ChunkId>,
 }
 
 impl Tables {
@@ -181,7 +212,10 @@ impl Tables {
             pvs,
             bits: BTreeMap::new(),
             changed: Changed::default(),
+            parts: Parts::default(),
+            unread: BTreeSet::new(),
             freed: Vec::new(),
+            freed_containers: Vec::new(),
         }
     }
 
@@ -261,16 +295,9 @@ impl Tables {
                 self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
                 Ok(())
             }
-            Kind::LuDelete => {
-                let Some(lu) = self.lus.remove(&record.lu) else {
-                    return wrong("no such LU");
-                };
-                self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
-                for id in lu.map.iter().filter_map(|entry| entry.chunk()) {
-                    self.set_free(id);
-                }
-                Ok(())
-            }
+            Kind::LuDelete => self.delete_lu(record),
+            Kind::Head => self.set_head(record),
+            Kind::Part => self.put_part(record),
             Kind::LuResize => self.resize_lu(record),
             Kind::Map => {
                 let lu = self.lus.get(&record.lu).filter(|lu| record.vchunk < lu.chunks);
@@ -278,9 +305,12 @@ impl Tables {
                     .and_then(|lu| lu.legs_of(record.vchunk).get(usize::from(record.leg)).copied());
                 if let Some(id) = before.and_then(Entry::chunk) {
                     self.clear_entry(record.lu, record.vchunk, record.leg, id.pv);
-                    self.set_free(id);
+                    self.set_free(id, self.is_layer(record.lu));
                 }
                 self.map_chunk(record)?;
+                if self.is_layer(record.lu) {
+                    self.changed.slots.insert((record.lu, record.vchunk));
+                }
                 self.bits.insert(id, Bits::NONE);
                 self.change_chunk(id);
                 Ok(())
@@ -291,8 +321,11 @@ impl Tables {
                 else {
                     return wrong("a chunk that is nobody's becomes free");
                 };
+                if self.is_layer(lu) {
+                    return wrong("a container becomes free alone");
+                }
                 self.clear_entry(lu, vchunk & !LEG_BIT, u8::from(vchunk & LEG_BIT != 0), id.pv);
-                self.set_free(id);
+                self.set_free(id, false);
                 Ok(())
             }
             Kind::Written | Kind::Cleared => {
@@ -320,13 +353,17 @@ impl Tables {
         }
     }
 
-    fn set_free(&mut self, id: ChunkId) {
+    fn set_free(&mut self, id: ChunkId, container: bool) {
         if let Some(whose) = self.whose(id) {
             *whose = (0, 0);
         }
         self.pvs[usize::from(id.pv)].free += 1;
         self.bits.remove(&id);
-        self.freed.push(id);
+        if container {
+            self.freed_containers.push(id);
+        } else {
+            self.freed.push(id);
+        }
         self.change_chunk(id);
     }
 
@@ -355,10 +392,22 @@ impl Tables {
         if !(1..=LEGS_MAX).contains(&record.leg) || !(1..LEG_BIT).contains(&record.vchunk) {
             return wrong("an LU without chunks or legs");
         }
-        if u64::from(record.vchunk) > self.lu_chunks_max() {
+        // The containers of a layer waste a little.
+        let times = if record.flags & 2 == 0 { 1 } else { 2 };
+        if u64::from(record.vchunk) > times * self.lu_chunks_max() {
             return wrong("an LU that is far larger than the pool");
         }
+        let Some(role) = Role::of(record.flags) else {
+            return wrong("it is not said what it is");
+        };
+        // What is beneath a layer was there before it: so nothing is beneath itself.
+        if role == Role::Layer && !(1..record.lu).contains(&record.chunk) {
+            return wrong("a layer over nothing");
+        }
         let lu = Lu {
+            beneath: record.chunk,
+            role,
+            origin: record.aux >> 8,
             chunks: record.vchunk,
             thick: record.flags & 1 == 1,
             tier: record.aux as u8,
@@ -379,6 +428,9 @@ impl Tables {
             return wrong("no such LU");
         };
         let (before, legs) = (lu.chunks, lu.legs);
+        if lu.beneath != 0 || lu.role != Role::Lu {
+            return wrong("an LU that shares what it holds changes its size");
+        }
         if record.vchunk == 0 || u64::from(record.vchunk) > most.max(before.into()) {
             return wrong("an LU without chunks, or far larger than the pool");
         }
@@ -387,7 +439,7 @@ impl Tables {
                 let entry = self.lus.get(&record.lu).map(|lu| lu.legs_of(vchunk)[usize::from(leg)]);
                 if let Some(id) = entry.and_then(Entry::chunk) {
                     self.clear_entry(record.lu, vchunk, leg, id.pv);
-                    self.set_free(id);
+                    self.set_free(id, false);
                 }
             }
         }
@@ -520,6 +572,7 @@ impl Tables {
             let placed = match page.kind {
                 PageKind::Lus => record.lu == number,
                 PageKind::Map => record.pv == page.pv && record.chunk == number,
+                PageKind::Slots => false,
             };
             match (page.kind, record.kind) {
                 (_, Kind::None) => continue,
@@ -540,106 +593,9 @@ impl Tables {
                         return wrong("the superblock does not know this chunk as the pool's own");
                     }
                 }
-                _ => return wrong("it says nothing in a page"),
+                _ => return wrong("it says nothing in such a page"),
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::format::Uuid;
-    use crate::make::{NewPv, make};
-
-    fn tables() -> Tables {
-        let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 9, tier: 0, group: 0 };
-        Tables::new(&make(Uuid([1; 16]), &[1, 2].map(pv)).unwrap().0)
-    }
-
-    fn record() -> impl Strategy<Value = Record> {
-        let kinds = [
-            Kind::None,
-            Kind::Start,
-            Kind::LuCreate,
-            Kind::LuDelete,
-            Kind::LuResize,
-            Kind::Map,
-            Kind::Free,
-            Kind::Written,
-            Kind::Cleared,
-            Kind::System,
-        ];
-        let numbers = (0..3_u16, 0..10_u32, 0..4_u32, 0..4_u32, 0..3_u8, 0..2_u16, 0..33_u8);
-        (prop::sample::select(kinds.to_vec()), numbers).prop_map(
-            |(kind, (pv, chunk, lu, vchunk, leg, generation, flags))| Record {
-                pv,
-                chunk,
-                lu,
-                vchunk,
-                leg,
-                generation,
-                flags,
-                aux: 5,
-                ..Record::of(kind)
-            },
-        )
-    }
-
-    proptest! {
-        /// Records of any kind are applied or refused, and what is counted is what there is.
-        #[test]
-        fn whatever_a_journal_says_the_tables_hold_together(
-            records in prop::collection::vec(record(), 0..200),
-        ) {
-            let mut tables = tables();
-            for record in &records {
-                if let Some(id) = tables.needs_bits(record) {
-                    tables.bits.insert(id, Bits::NONE);
-                }
-                let _ = tables.apply(record);
-            }
-            for (number, pv) in (0..).zip(&tables.pvs) {
-                let free = pv.whose.iter().filter(|(lu, _)| *lu == 0).count();
-                prop_assert_eq!(pv.free as usize, free);
-                for (chunk, (lu, vchunk)) in (0..).zip(&pv.whose) {
-                    let id = ChunkId { pv: number, chunk };
-                    let Some(lu) = tables.lus.get(lu) else {
-                        prop_assert!(*lu == 0 || *lu == SYSTEM, "{:?} of an LU that is not there", id);
-                        continue;
-                    };
-                    let legs = lu.legs_of(vchunk & !LEG_BIT);
-                    let entry = legs[usize::from(vchunk & LEG_BIT != 0)];
-                    prop_assert_eq!(entry.chunk(), Some(id));
-                    prop_assert_eq!(entry.generation(), pv.generations[chunk as usize]);
-                }
-            }
-            for lu in tables.lus.values() {
-                let mapped = lu.map.chunks(usize::from(lu.legs));
-                let mapped = mapped.filter(|legs| legs.iter().any(|leg| leg.chunk().is_some()));
-                prop_assert_eq!(lu.mapped as usize, mapped.count());
-                let legs = lu.map.iter().filter(|entry| entry.chunk().is_some()).count();
-                prop_assert_eq!(lu.pvs.values().sum::<u32>() as usize, legs);
-            }
-        }
-    }
-
-    #[test]
-    fn an_entry_has_all_of_a_leg() {
-        let id = ChunkId { pv: 1023, chunk: (1 << 26) - 1 };
-        let entry = Entry::new(id, 65535);
-        assert_eq!((entry.chunk(), entry.generation()), (Some(id), 65535));
-        assert_eq!(Entry::default().chunk(), None);
-    }
-
-    /// What a pool of 1 PiB takes in memory: 8 bytes for each leg of an LU's chunk and 10 for each chunk of a PV.
-    #[test]
-    fn a_pebibyte_has_room_in_300_mebibytes() {
-        let chunks = (1_u64 << 50) / crate::format::CHUNK_BYTES;
-        let bytes = size_of::<Entry>() + size_of::<(u32, u32)>() + size_of::<u16>();
-        assert!(chunks * bytes as u64 <= 300 << 20, "{}", chunks * bytes as u64);
     }
 }

@@ -550,11 +550,16 @@ fn error_of(fault: Fault) -> IoError {
         Fault::NoSuchLu => IoError::Gone,
         Fault::Range => IoError::OutOfRange,
         Fault::NoSpace => IoError::NoSpace,
+        Fault::Frozen => IoError::ReadOnly,
         Fault::Medium | Fault::Stopped => IoError::Io,
         // Nobody calls a request back here, and no client's request is about a PV.
-        Fault::Cancelled | Fault::Busy | Fault::NoSuchPv | Fault::PvKnown | Fault::PvUnfit => {
-            IoError::Io
-        }
+        Fault::Cancelled
+        | Fault::Busy
+        | Fault::NoSuchPv
+        | Fault::PvKnown
+        | Fault::PvUnfit
+        | Fault::NoSnapshot
+        | Fault::Shares => IoError::Io,
     }
 }
 

@@ -9,7 +9,7 @@ layout! {
     PAGE_EPOCH 56 + 8 "epoch of the pool under which it was written";
     PAGE_NUMBER 64 + 4 "number of the page among those of its kind on this PV";
     PAGE_PV 68 + 2 "number of the PV among the members";
-    PAGE_KIND 70 + 1 "1: map, record n of page p is of chunk 2000 p + n of this PV; 2: LUs, record n of page p is of LU 2000 p + n";
+    PAGE_KIND 70 + 1 "1: map, record n of page p is of chunk 2000 p + n of this PV; 2: LUs, record n of page p is of LU 2000 p + n; 3: slots, record n of page p is of slot n of the container that is chunk p of this PV";
     PAGE_COPY 71 + 1 "which of its two places this is, 0 or 1";
     PAGE_RESERVED 72 + 1464 "0";
 }
@@ -28,6 +28,8 @@ pub enum PageKind {
     Map = 1,
     /// LUs.
     Lus = 2,
+    /// Slots of a container, in the container itself.
+    Slots = 3,
 }
 
 /// A page of records.

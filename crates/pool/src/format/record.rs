@@ -40,21 +40,21 @@ macro_rules! kinds {
 kinds! {
     None = 0, "nothing: a place in a page that was never used";
     Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was; or members are about to change. `AUX`: 0";
-    LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX`; `FLAGS` 1: thick";
-    LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped";
+    LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX` modulo 256; `FLAGS` 1: thick; 2: it is no LU but a layer over `CHUNK`, and has `VCHUNK` containers; 4: it is a snapshot of LU `AUX` divided by 256; 8: there is no such LU, but others need its space. `CHUNK`, but of a layer: the layer or space where what it holds begins, 0 for its own";
+    LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped but those of a space or a layer that another LU needs";
     Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free";
     Free = 5, "this chunk of this PV is nobody's";
     Written = 6, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are set";
     Cleared = 7, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are clear";
     System = 8, "in map pages: this chunk holds the pool's own blocks";
     LuResize = 9, "the LU has `VCHUNK` chunks; none of those behind them is mapped any more";
+    Head = 10, "what is written to the LU goes to layer `CHUNK` from now on; layers and spaces that no LU needs any more are gone, with their chunks";
+    Part = 11, "part `GEN` (0 to 2047) of chunk `VCHUNK` of the LUs above layer `LU` is in slot `CHUNK` of it, with the sectors whose bits `EPOCH` has";
     LuEpoch = 17, "reserved: the epoch of an LU is raised";
     Stale = 18, "reserved: a leg missed writes since an epoch";
     Activity = 19, "reserved: legs of a chunk may differ after a crash";
     Missed = 20, "reserved: what a stale leg missed";
     Moving = 21, "reserved: a chunk is being copied to another";
-    Snapshot = 22, "reserved: an LU's table was frozen";
-    BlockTable = 23, "reserved: blocks of a chunk that differ from its base";
     Grant = 24, "reserved: free chunks that are lent to a server's slot";
     Owner = 25, "reserved: an LU is served by a slot";
     Reservation = 26, "reserved: persistent reservations of an LU";

@@ -64,6 +64,36 @@ fn page() -> Page {
     }
 }
 
+/// What a snapshot of an LU and a write after it say: feature 1 of `REFUSE`.
+fn layers() -> JournalBlock {
+    let create = |lu, flags, vchunk, chunk, aux| Record {
+        lu,
+        flags,
+        vchunk,
+        chunk,
+        aux,
+        leg: 1,
+        ..Record::of(Kind::LuCreate)
+    };
+    let snapshot = create(8, 4, 9, 7, 7 << 8 | 1);
+    let layer = create(9, 2, 10, 7, 1);
+    let head = Record { lu: 7, chunk: 9, ..Record::of(Kind::Head) };
+    JournalBlock { records: vec![snapshot, layer, head, slots().records[1]], ..journal() }
+}
+
+fn slots() -> Page {
+    let part = Record {
+        lu: 9,
+        vchunk: 4,
+        generation: 2047,
+        chunk: 2001,
+        epoch: 0xff << 8,
+        ..Record::of(Kind::Part)
+    };
+    let records = vec![Record::of(Kind::None), part];
+    Page { kind: PageKind::Slots, number: 77, records, ..page() }
+}
+
 fn home() -> Home {
     Home {
         pool: POOL,
@@ -86,7 +116,7 @@ fn home() -> Home {
 
 /// A block of each kind, with what reads it where it belongs.
 type Reader = fn(&[u8]) -> Result<(), Refused>;
-fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 5] {
+fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 7] {
     let label = Label { pool: POOL, pv: PV };
     let place = Place { member: 3, pv: PV, copy: 2 };
     [
@@ -107,6 +137,13 @@ fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 5] {
         }),
         ("home", *b"TLPOOLHR", home().encode(), |block| {
             Home::decode(block, POOL, 3, 77, 1).map(|found| assert_eq!(found, home()))
+        }),
+        ("layers", *b"TLPOOLJB", layers().encode(), |block| {
+            JournalBlock::decode(block, POOL, 5, 1001).map(|found| assert_eq!(found, layers()))
+        }),
+        ("slots", *b"TLPOOLPG", slots().encode(), |block| {
+            let read = Page::decode(block, POOL, PageKind::Slots, 3, 77, 1);
+            read.map(|found| assert_eq!(found, slots()))
         }),
     ]
 }

@@ -1,6 +1,7 @@
 //! Checkpoints: what changed in the tables is written to its other place, made durable, and then a superblock says from which block on the journal counts. Superblocks of all kinds are written here.
 
 use super::*;
+use crate::choose::LAYERS;
 use crate::format::{
     HOME_BYTES, Home, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
@@ -16,6 +17,8 @@ pub(super) enum Thing {
     Map(u16, u32),
     /// A home record.
     Home(ChunkId),
+    /// What is in the slots of a container.
+    Slots(ChunkId),
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +81,9 @@ impl Pool {
             || !self.members.reshapes.is_empty()
             || self.log.next - 1 - self.chosen.superblock.root.sequence
                 >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
-            || self.tables.changed.homes.len() >= self.policy.checkpoint_homes;
+            || self.tables.changed.homes.len() >= self.policy.checkpoint_homes
+            || self.cuts.want_feature(&self.chosen.superblock)
+            || self.wants_containers();
         // Between two blocks of the journal the tables are what it says, and all of it is durable.
         if !matches!(self.checkpoint.stage, Stage::Idle)
             || self.phase != Phase::Serving
@@ -168,15 +173,19 @@ impl Pool {
         self.log.held = draft.is_some();
         let more = draft.map(|draft| self.pages_of(draft)).unwrap_or_default();
         let root = Root { sequence: self.log.next - 1, checksum: self.log.previous };
-        let Changed { lus, pages, homes } = std::mem::take(&mut self.tables.changed);
+        let Changed { lus, pages, homes, slots } = std::mem::take(&mut self.tables.changed);
         let superblock = self.next_superblock();
         let members = 0..superblock.members.len() as u16;
         let with_lus =
             members.filter(|pv| superblock.place_of(SystemKind::Lus, 0, *pv, 0).is_some());
         let lus = with_lus.flat_map(|pv| lus.iter().map(move |page| Thing::Lus(pv, *page)));
         let pages = pages.into_iter().map(|(pv, page)| Thing::Map(pv, page));
-        let things: BTreeSet<Thing> =
-            lus.chain(pages).chain(homes.into_iter().map(Thing::Home)).chain(more).collect();
+        let things: BTreeSet<Thing> = lus
+            .chain(pages)
+            .chain(homes.into_iter().map(Thing::Home))
+            .chain(more)
+            .chain(self.slot_pages(slots))
+            .collect();
         let mut writes = Vec::new();
         let mut written = Vec::new();
         for thing in things {
@@ -184,6 +193,10 @@ impl Pool {
             let Some((pv, at, bytes)) = self.image(thing, copy, root.sequence) else {
                 return self.stop();
             };
+            // What an owner before wrote in the second place must not count.
+            if matches!(thing, Thing::Slots(_)) && !self.checkpoint.places.contains_key(&thing) {
+                writes.push((pv, at + PAGE_BYTES as u64, vec![0; PAGE_BYTES]));
+            }
             writes.push((pv, at, bytes));
             written.push((thing, copy));
         }
@@ -215,6 +228,15 @@ impl Pool {
             Thing::Lus(pv, number) => page(PageKind::Lus, pv, number, self.tables.lu_page(number)),
             Thing::Map(pv, number) => {
                 page(PageKind::Map, pv, number, self.tables.map_page(pv, number))
+            }
+            Thing::Slots(id) => {
+                let (layer, container) = self.tables.container_of(id)?;
+                let records = self.tables.parts.page(layer, container);
+                let (pool, epoch) = (superblock.pool, superblock.epoch);
+                let (pv, number, kind) = (id.pv, id.chunk, PageKind::Slots);
+                let page = Page { pool, kind, pv, number, copy, sequence, epoch, records };
+                let at = slots::byte_of(id, u64::from(copy) * PAGE_BYTES as u64);
+                Some((pv, at, page.encode()))
             }
             Thing::Home(id) => {
                 let home = Home { copy, ..self.tables.home(id, superblock, sequence) };
@@ -261,6 +283,9 @@ impl Pool {
         let mut next = now.clone();
         next.sequence = self.chosen.next;
         next.parent = now.fingerprint();
+        if self.cuts.want_feature(now) {
+            next.features[0] |= LAYERS;
+        }
         match change {
             Change::Open => {
                 next.epoch += 1;
@@ -332,6 +357,7 @@ impl Pool {
                     self.answer(tag, Ok(Reply::Done));
                 }
                 self.forget();
+                self.release_containers();
                 if let Some(Draft { reshape, .. }) = self.checkpoint.draft.take() {
                     self.log.held = false;
                     self.reshaped(reshape);
@@ -351,6 +377,7 @@ pub(super) fn page_place(
     let kind = match kind {
         PageKind::Map => SystemKind::Map,
         PageKind::Lus => SystemKind::Lus,
+        PageKind::Slots => return None,
     };
     superblock.place_of(kind, 0, pv, 2 * PAGE_BYTES as u64 * u64::from(number))
 }

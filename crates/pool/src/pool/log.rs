@@ -3,6 +3,7 @@
 use super::*;
 use crate::format::{JOURNAL_BLOCK_BYTES, JOURNAL_BLOCK_RECORDS, JournalBlock, SystemKind};
 use crate::hash::Sum;
+use checkpoint::Thing;
 
 /// What is to be durable, and what is.
 #[derive(Debug)]
@@ -81,11 +82,20 @@ impl Pool {
                 return self.stop();
             }
             if record.kind == Kind::Map {
-                self.taken.remove(&ChunkId { pv: record.pv, chunk: record.chunk });
+                let id = ChunkId { pv: record.pv, chunk: record.chunk };
+                self.taken.remove(&id);
+                // What was there before is of something else.
+                self.checkpoint.places.remove(&Thing::Slots(id));
             }
         }
         self.promised = self.promised.split_off(&(txn + 1));
-        let freed = std::mem::take(&mut self.tables.freed);
+        let mut freed = std::mem::take(&mut self.tables.freed);
+        let containers = std::mem::take(&mut self.tables.freed_containers);
+        if self.keeps(Rule::ContainersUntilRoot) {
+            self.hold_containers(self.log.next, containers);
+        } else {
+            freed.extend(containers);
+        }
         if self.keeps(Rule::ReuseAfterCommit) {
             self.taken.extend(&freed);
         }
@@ -128,6 +138,7 @@ impl Pool {
                 Waiter::Deleted(tag, lu) => self.deleted(tag, lu),
                 Waiter::Resized(tag, lu) => self.resized(tag, lu),
                 Waiter::Moved(key) => self.moved(key),
+                Waiter::Cut => self.end_cut(Ok(())),
                 Waiter::Opened => self.opened(),
             }
         }

@@ -34,7 +34,7 @@ impl Pool {
             ..Record::of(Kind::LuCreate)
         };
         let txn = self.log.append(vec![record]);
-        self.promised.insert(txn, promised);
+        self.promised.insert(txn, vec![promised]);
         self.waiters.entry(txn).or_default().push(Waiter::Created(tag, number));
     }
 
@@ -43,14 +43,16 @@ impl Pool {
             return self.answer(tag, Err(Fault::NoSuchLu));
         }
         self.dying.insert(lu);
-        self.let_go(lu, 0, Fault::NoSuchLu);
+        for space in self.tables.unneeded(&self.dying, None) {
+            self.let_space_go(space);
+        }
         let record = Record { lu, owner: self.slot, ..Record::of(Kind::LuDelete) };
         let txn = self.log.append(vec![record]);
         self.waiters.entry(txn).or_default().push(Waiter::Deleted(tag, lu));
     }
 
     /// Ends what waits to work with the chunks of an LU from one on, or moves them.
-    fn let_go(&mut self, lu: u32, from: u32, fault: Fault) {
+    pub(super) fn let_go(&mut self, lu: u32, from: u32, fault: Fault) {
         let keys = self.slots.range((lu, from)..=(lu, u32::MAX)).map(|(key, _)| *key);
         for key in keys.collect::<Vec<_>>() {
             self.give_up_move(key, Some(fault));
@@ -68,6 +70,9 @@ impl Pool {
         let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
             return self.answer(tag, Err(Fault::NoSuchLu));
         };
+        if known.beneath != 0 || known.role != Role::Lu {
+            return self.answer(tag, Err(Fault::Shares));
+        }
         if self.resizing.contains_key(&lu) {
             return self.answer(tag, Err(Fault::Busy));
         }
@@ -85,7 +90,7 @@ impl Pool {
         }
         let record = Record { lu, vchunk: chunks, owner: self.slot, ..Record::of(Kind::LuResize) };
         let txn = self.log.append(vec![record]);
-        self.promised.insert(txn, promised);
+        self.promised.insert(txn, vec![promised]);
         self.waiters.entry(txn).or_default().push(Waiter::Resized(tag, lu));
     }
 
@@ -99,8 +104,8 @@ impl Pool {
     }
 
     pub(super) fn deleted(&mut self, tag: u64, lu: u32) {
-        self.slots.retain(|key, _| key.0 != lu);
         self.dying.remove(&lu);
+        self.forget_spaces();
         self.answer(tag, Ok(Reply::Done));
         // What was set aside for it is there for others.
         self.retry_full();

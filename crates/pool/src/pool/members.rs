@@ -362,7 +362,7 @@ impl Pool {
                     break;
                 }
                 let known = leaving.moving.contains(&key) || leaving.failed.contains(&key);
-                if known || !self.serves(key.0) || key.1 >= self.chunks_of(key.0) {
+                if known || !self.has_space(key.0) || key.1 >= self.chunks_of(key.0) {
                     continue;
                 }
                 let Some(target) = self.target(key, pv) else { continue };
@@ -389,7 +389,7 @@ impl Pool {
         while self.members.balancing.len() < MOVES_AT_ONCE {
             let Some(Move { held, from, to }) = self.members.plan.pop_front() else { return };
             let key = (held.lu, held.vchunk);
-            let lu = self.tables.lus.get(&held.lu).filter(|_| self.serves(held.lu));
+            let lu = self.tables.lus.get(&held.lu).filter(|_| self.has_space(held.lu));
             let lu = lu.filter(|_| held.vchunk < self.chunks_of(held.lu));
             let entry =
                 lu.and_then(|lu| lu.legs_of(held.vchunk).get(usize::from(held.leg)).copied());
@@ -459,7 +459,16 @@ impl Pool {
         let (lu, then_sync) = (key.0, Vec::new());
         self.jobs.insert(job, Job { owner, lu, left: 1, txn: 0, fault: None, then_sync });
         let kind = PieceKind::Move { leg, pv: target };
-        self.advance(Piece { job, tag: 0, key, at: 0, bytes: CHUNK_BYTES, from: 0, kind });
+        self.advance(Piece {
+            job,
+            tag: 0,
+            key,
+            at: 0,
+            bytes: CHUNK_BYTES,
+            from: 0,
+            kind,
+            part: None,
+        });
     }
 
     /// A leg is elsewhere, or could not be moved.

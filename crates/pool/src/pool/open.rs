@@ -1,7 +1,7 @@
 //! Opening: the tables from the pages of the last checkpoint and the journal after it, and what must be written before anything else is.
 
 use super::*;
-use crate::choose::{NotChosen, choose};
+use crate::choose::{LAYERS, NotChosen, choose};
 use crate::format::{
     HOME_BYTES, JOURNAL_BLOCK_BYTES, JournalBlock, MEMBERS_MAX, PAGE_BYTES, PAGE_RECORDS, Page,
     PageKind, Place, SECTOR_BYTES, SUPERBLOCK_AT, SystemKind,
@@ -123,6 +123,9 @@ impl Pool {
             return Err(NotOpened::ReadOnly { unknown: chosen.read_only });
         }
         let superblock = &chosen.superblock;
+        if superblock.features[0] & LAYERS != 0 && !policy.layers {
+            return Err(NotChosen::Features { unknown: LAYERS }.into());
+        }
         judge_members(superblock, &found)?;
         let slot = 0;
         let mut tables = Tables::new(superblock);
@@ -133,6 +136,8 @@ impl Pool {
                 load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
             }
         }
+        tables.judge_layers()?;
+        load_slots(source, superblock, &mut tables, &mut checkpoint)?;
         let ring = superblock.blocks_of(SystemKind::Journal, slot, JOURNAL_BLOCK_BYTES as u64);
         if ring < 2 {
             return Err(NotOpened::NoJournal(slot));
@@ -148,7 +153,9 @@ impl Pool {
             }
             tables.apply(record)?;
         }
+        tables.judge_layers()?;
         tables.freed.clear();
+        let containers = std::mem::take(&mut tables.freed_containers);
         let mut pool = Pool {
             policy,
             server,
@@ -161,6 +168,8 @@ impl Pool {
             members: Members::default(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),
+            layered: Layered::default(),
+            cuts: Cuts::default(),
             resizing: BTreeMap::new(),
             taken: BTreeSet::new(),
             drained: Vec::new(),
@@ -183,6 +192,7 @@ impl Pool {
             #[cfg(test)]
             broken: None,
         };
+        pool.hold_containers(pool.log.next - 1, containers);
         pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));
         if let Some(shadow) = shadow {
             pool.take_over(source, shadow)?;
@@ -198,6 +208,7 @@ impl Pool {
 
     /// Takes up the bits that a process before this one knew, of chunks that are still what they were.
     fn take_over(&mut self, source: &mut dyn Source, shadow: &Shadow) -> Result<(), NotOpened> {
+        self.take_over_parts(shadow);
         let superblock = &self.chosen.superblock;
         let same = superblock.owners[usize::from(self.slot)].server == shadow.server;
         if !same || !shadow.epochs.contains(&superblock.epoch) {
@@ -359,6 +370,36 @@ fn load_map(
             }
         }
         tables.changed.pages.insert((pv, number));
+    }
+    Ok(())
+}
+
+/// What is in the containers of layers, each from the leg that has the newest page. One that cannot be read on any leg is noted: whoever needs it is told.
+fn load_slots(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    tables: &mut Tables,
+    checkpoint: &mut Checkpoint,
+) -> Result<(), NotOpened> {
+    for (layer, container, legs) in tables.containers() {
+        let mut newest: Option<Page> = None;
+        for id in legs {
+            let places = source.read(id.pv, slots::byte_of(id, 0), 2 * PAGE_BYTES)?;
+            let copies = places.chunks(PAGE_BYTES).zip(0..);
+            let whole = copies.filter_map(|(block, copy)| {
+                let kind = PageKind::Slots;
+                Page::decode(block, superblock.pool, kind, id.pv, id.chunk, copy).ok()
+            });
+            let old = whole.filter(|page| page.sequence <= superblock.root.sequence);
+            let Some(page) = old.max_by_key(|page| page.sequence) else { continue };
+            checkpoint.places.insert(checkpoint::Thing::Slots(id), page.copy);
+            if newest.as_ref().is_none_or(|newest| page.sequence > newest.sequence) {
+                newest = Some(page);
+            }
+        }
+        if !newest.is_some_and(|page| tables.load_slots(layer, container, &page)) {
+            tables.unread.insert((layer, container));
+        }
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ impl Shadow {
     /// What a process left: which server it was, the epoch of the pool for which it holds, and the chunks.
     pub fn of(server: Uuid, epoch: u64, chunks: impl IntoIterator<Item = Kept>) -> Shadow {
         let chunks = chunks.into_iter().map(|(id, generation, bits)| (id, generation, Bits(bits)));
-        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks: chunks.collect() }
+        let (chunks, parts) = (chunks.collect(), Vec::new());
+        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts }
     }
 }
 
@@ -71,7 +72,8 @@ impl Pool {
         let Some(known) = self.tables.lus.get(&lu).filter(|_| there) else {
             return nothing;
         };
-        let serves = self.serves(lu);
+        // What is shared has no place that a channel could find by the chunk, and while a snapshot is made nobody writes by himself.
+        let serves = self.serves(lu) && known.beneath == 0 && !self.cuts.is_of(lu);
         let Some(slot) = self.slots.get(&(lu, vchunk)) else {
             let mapped = known.legs_of(vchunk).iter().any(|leg| leg.chunk().is_some());
             return Shown { way: if mapped || !serves { Way::Ask } else { Way::Zeros }, ..nothing };

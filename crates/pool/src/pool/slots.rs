@@ -72,6 +72,11 @@ impl Slot {
         self.targets().into_iter().map(|id| id.pv)
     }
 
+    /// Whether somebody waits to read or write.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waiting.iter().any(|piece| !matches!(piece.kind, PieceKind::Move { .. }))
+    }
+
     /// A piece goes on when something of the slot has changed.
     pub(super) fn wait(&mut self, piece: Piece) {
         self.waiting.push(piece);
@@ -101,15 +106,24 @@ pub(super) struct Piece {
     /// First byte, from the beginning of the request.
     pub(super) from: u64,
     pub(super) kind: PieceKind,
+    /// The part of an LU that is in this slot of a layer.
+    pub(super) part: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceKind {
     Read,
-    Write { durable: bool },
+    Write {
+        durable: bool,
+    },
     Zeroes,
     Discard,
-    Move { leg: u8, pv: u16 },
+    /// Zeros are written.
+    Blank,
+    Move {
+        leg: u8,
+        pv: u16,
+    },
 }
 
 /// A piece that is being written to all legs.
@@ -124,6 +138,13 @@ pub(super) struct Writing {
     target: Option<ChunkId>,
     left: u32,
     fault: Option<Fault>,
+}
+
+impl Writing {
+    /// Where it is written.
+    pub(super) fn space(&self) -> u32 {
+        self.piece.key.0
+    }
 }
 
 impl Piece {
@@ -163,7 +184,9 @@ impl Pool {
     /// until it is over.
     pub fn lookup(&self, extent: Extent) -> Lookup {
         let Extent { lu, at, bytes } = extent;
-        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+        let alone = self.serves(lu) && !self.cuts.is_of(lu);
+        let known = self.tables.lus.get(&lu).filter(|lu| alone && lu.beneath == 0);
+        let Some(known) = known else {
             return Lookup::Ask;
         };
         let vchunk = at / CHUNK_BYTES;
@@ -220,7 +243,7 @@ impl Pool {
 
     /// Goes on with a piece as far as it can; where it cannot it is left with what it waits for.
     pub(super) fn advance(&mut self, piece: Piece) {
-        if !self.serves(piece.key.0) {
+        if !self.has_space(piece.key.0) {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
         if piece.key.1 >= self.chunks_of(piece.key.0) {
@@ -235,10 +258,10 @@ impl Pool {
                 PieceKind::Zeroes | PieceKind::Discard | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
-                PieceKind::Write { .. } if !self.allocate(piece.key) => {
+                PieceKind::Write { .. } | PieceKind::Blank if !self.allocate(piece.key) => {
                     return self.wait_for_space(piece);
                 }
-                PieceKind::Write { .. } => {}
+                PieceKind::Write { .. } | PieceKind::Blank => {}
             }
         }
         let Some(slot) = self.slot(piece.key) else { return };
@@ -259,6 +282,7 @@ impl Pool {
             PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
             _ if busy => slot.waiting.push(piece),
             PieceKind::Write { durable } => self.write(piece, durable),
+            PieceKind::Blank => self.write(piece, false),
             PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
         }
     }
@@ -305,7 +329,8 @@ impl Pool {
     }
 
     fn write(&mut self, piece: Piece, durable: bool) {
-        let around = self.keeps(Rule::ZerosAround);
+        // What is not present in a slot is never read.
+        let around = self.keeps(Rule::ZerosAround) && piece.part.is_none();
         let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         let (blocks, _) = piece.blocks();
         let touched = blocks.without(slot.live);
@@ -316,6 +341,7 @@ impl Pool {
         let after = if last { end.next_multiple_of(BLOCK_BYTES) - end } else { 0 };
         // Where every bit is said, and no flush under way can take one back that it saw cleared, the write alone is what has to be durable.
         let said = touched.is_empty()
+            && piece.part.is_none()
             && !self.syncs.contains_key(&piece.key.0)
             && slot.legs.iter().all(|leg| blocks.without(leg.told).is_empty());
         let txn = self.log.appended;
@@ -323,11 +349,15 @@ impl Pool {
             if said {
                 job.txn = job.txn.max(txn);
             } else {
-                job.then_sync.push(piece.key.1);
+                job.then_sync.push(piece.key);
             }
         }
         let Piece { tag, from, bytes, at, .. } = piece;
-        let what = Payload::Client { tag, from, bytes, before, after };
+        let what = if piece.kind == PieceKind::Blank {
+            Payload::Zeros(before + bytes + after)
+        } else {
+            Payload::Client { tag, from, bytes, before, after }
+        };
         self.write_legs(piece, (blocks, touched), at - before, &what, durable && said);
     }
 
@@ -366,6 +396,9 @@ impl Pool {
         let Some(writing) = self.writes.remove(&write) else { return };
         let Writing { piece, touched, locked, target, fault, .. } = writing;
         self.touched.insert(piece.key);
+        if fault.is_none() {
+            self.part_written(&piece);
+        }
         if let Some(slot) = self.slots.get_mut(&piece.key) {
             slot.busy = slot.busy.without(locked);
             if fault.is_none() {
@@ -454,6 +487,7 @@ impl Pool {
             match then {
                 Drained::Free(chunks) => chunks.iter().for_each(|id| _ = self.taken.remove(id)),
                 Drained::Move(key, id) => self.move_drained(key, id),
+                Drained::Cut => self.cut_drained(),
             }
         }
         self.retry_full();
@@ -494,6 +528,10 @@ impl Pool {
                 || !slot.also.is_empty()
                 || slot.legs.iter().any(|leg| leg.told != slot.live)
         });
+        let tables = &self.tables;
+        self.layered
+            .live
+            .retain(|(layer, part), placed| tables.parts.get(*layer, *part) != Some(*placed));
         let slots = &self.slots;
         let kept: BTreeSet<ChunkId> =
             slots.values().flat_map(|slot| slot.legs.iter().map(|leg| leg.id)).collect();

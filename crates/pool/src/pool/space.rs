@@ -285,8 +285,10 @@ impl Pool {
     /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have.
     fn set_aside(&self, tier: u8) -> (u64, u64) {
         let thick = self.tables.lus.values().filter(|lu| lu.thick && lu.tier == tier);
+        // What is written to an LU that shares goes to its layer.
+        let thick = thick.filter(|lu| lu.beneath == 0 || lu.role == Role::Layer);
         let thick = thick.map(|lu| (lu.legs, lu.chunks - lu.mapped));
-        let promised = self.promised.values().filter(|promised| promised.tier == tier);
+        let promised = self.promised.values().flatten().filter(|promised| promised.tier == tier);
         let promised = promised.map(|promised| (promised.legs, promised.chunks));
         thick.chain(promised).fold((0, 0), |(pairs, singles), (legs, chunks)| {
             let chunks = u64::from(chunks);
@@ -334,7 +336,13 @@ impl Pool {
 
     /// Requests that wait for space, with their LUs; the number of parts of them that do is [`Pool::paused`].
     pub fn paused_requests(&self) -> BTreeMap<u64, u32> {
-        self.full.pieces().map(|piece| (piece.tag, piece.key.0)).collect()
+        let lu = |piece: &Piece| self.jobs.get(&piece.job).map_or(piece.key.0, |job| job.lu);
+        self.full.pieces().map(|piece| (piece.tag, lu(piece))).collect()
+    }
+
+    /// Whether something waits for space in an LU or a layer.
+    pub(super) fn full_of(&self, space: u32) -> bool {
+        self.full.pieces().any(|piece| piece.key.0 == space)
     }
 
     /// Parts of requests that wait for space.

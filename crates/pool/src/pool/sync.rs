@@ -15,6 +15,8 @@ pub(super) struct Sync {
     scope: Option<BTreeSet<u32>>,
     /// What was live when the flush began and was not cleared since, by chunk, with the legs that it had.
     seen: BTreeMap<u32, (Vec<ChunkId>, Bits)>,
+    /// Parts of a layer that were written when the flush began.
+    parts: BTreeMap<u64, Placed>,
     left: usize,
     failed: bool,
 }
@@ -45,7 +47,7 @@ impl Pool {
         let then_sync = Vec::new();
         let owner = Asker::Tag(tag);
         self.jobs.insert(job, Job { owner, lu, left: 0, txn: 0, fault: None, then_sync });
-        self.begin_sync(job, lu, None);
+        self.begin_sync(job, self.space_of(lu), None);
     }
 
     /// Makes durable what a request needs so, alone or with others.
@@ -93,7 +95,8 @@ impl Pool {
             }
         }
         let left = if self.keeps(Rule::BitsAfterData) { pvs.len() } else { 0 };
-        self.syncs.insert(lu, Sync { jobs, scope, seen, left, failed: false });
+        let parts = self.parts_to_say(lu, scope.as_ref());
+        self.syncs.insert(lu, Sync { jobs, scope, seen, parts, left, failed: false });
         if left == 0 {
             return self.say_bits(lu);
         }
@@ -125,7 +128,7 @@ impl Pool {
     fn say_bits(&mut self, lu: u32) {
         let Some(sync) = self.syncs.remove(&lu) else { return };
         let fault = if sync.failed { Some(Fault::Medium) } else { None };
-        let fault = if self.serves(lu) { fault } else { Some(Fault::NoSuchLu) };
+        let fault = if self.has_space(lu) { fault } else { Some(Fault::NoSuchLu) };
         if fault.is_some() {
             self.end_sync(&sync.jobs, fault);
             return self.start_sync(lu);
@@ -147,6 +150,12 @@ impl Pool {
                 records.extend(leg.say(*seen, self.slot));
             }
         }
+        // Behind the bits of the blocks in which they are.
+        let parts = sync.parts.iter();
+        records.extend(parts.map(|(part, placed)| Record {
+            owner: self.slot,
+            ..crate::layers::record(lu, *part, *placed)
+        }));
         for records in records.chunks(JOURNAL_BLOCK_RECORDS) {
             self.log.append(records.to_vec());
         }

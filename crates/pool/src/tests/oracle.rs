@@ -1,6 +1,6 @@
 //! What a client may find, told by what was answered and flushed; knows nothing of chunks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::disk::SECTOR;
 use crate::format::{BLOCK_BYTES, CHUNK_BYTES};
@@ -18,6 +18,8 @@ pub(super) enum Death {
 #[derive(Clone, Debug)]
 struct Version {
     tag: u64,
+    /// The LU to which it was written first.
+    lu: u32,
     from: u64,
     end: u64,
     zeros: bool,
@@ -26,6 +28,8 @@ struct Version {
     over: Option<u64>,
     answered: bool,
     flushed: bool,
+    /// It was under way when something else was that undoes it, if it came after.
+    may: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -33,7 +37,31 @@ struct Lu {
     /// The chunks that it may have.
     chunks: Vec<u32>,
     versions: Vec<Version>,
+    /// What it may hold instead, because of a rollback that is not over or was cut off, by its request.
+    others: Vec<(u64, Vec<Version>)>,
+    /// There is a snapshot of it, or may be: discards change nothing.
+    shares: bool,
     deleted: Option<bool>,
+}
+
+impl Lu {
+    /// All versions of all states.
+    fn all(&mut self) -> impl Iterator<Item = &mut Version> {
+        let others = self.others.iter_mut().flat_map(|(_, state)| state);
+        self.versions.iter_mut().chain(others)
+    }
+
+    /// What a snapshot may hold that was asked for at that time and is there now: what was answered before is in it, and durable; what was under way may be.
+    fn held(&self, submitted: u64) -> Vec<Vec<Version>> {
+        let held = |version: &Version| {
+            let before = version.over.is_some_and(|over| over < submitted);
+            let there = before && version.answered;
+            let over = version.over.filter(|_| before);
+            Version { over, answered: there, flushed: there, ..version.clone() }
+        };
+        let states = [&self.versions].into_iter().chain(self.others.iter().map(|(_, one)| one));
+        states.map(|state| state.iter().map(held).collect()).collect()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +71,9 @@ enum Kind {
     Create { chunks: u32 },
     Delete { lu: u32 },
     Resize { lu: u32, chunks: u32 },
+    Snapshot { lus: Vec<u32> },
+    Clone { snapshot: u32 },
+    Rollback { lu: u32 },
     Other,
 }
 
@@ -54,6 +85,10 @@ pub(super) struct Oracle {
     open: BTreeMap<u64, (Kind, u64)>,
     /// LUs whose making was cut off: chunks of each.
     perhaps: Vec<u32>,
+    /// LUs of which snapshots and clones may be that nobody was told of.
+    strange: BTreeSet<u32>,
+    /// What a request has made.
+    made: BTreeMap<u64, Vec<u32>>,
     /// Requests that end now are cut off, not refused.
     cut: bool,
 }
@@ -87,12 +122,63 @@ impl Oracle {
     pub(super) fn discard(&mut self, tag: u64, lu: u32, at: u64, bytes: u64) {
         let whole = (at.next_multiple_of(BLOCK_BYTES), (at + bytes) / BLOCK_BYTES * BLOCK_BYTES);
         self.change(tag, lu, whole, true, false);
+        if self.lus.get(&lu).is_some_and(|lu| lu.shares)
+            && let Some(open) = self.open.get_mut(&tag)
+        {
+            open.0 = Kind::Other;
+        }
+    }
+
+    pub(super) fn snapshot(&mut self, tag: u64, lus: Vec<u32>) {
+        for lu in &lus {
+            if let Some(lu) = self.lus.get_mut(lu) {
+                lu.shares = true;
+            }
+        }
+        self.submitted(tag, Kind::Snapshot { lus });
+    }
+
+    pub(super) fn clone_of(&mut self, tag: u64, snapshot: u32) {
+        self.submitted(tag, Kind::Clone { snapshot });
+    }
+
+    pub(super) fn rollback(&mut self, tag: u64, lu: u32, snapshot: u32) {
+        self.submitted(tag, Kind::Rollback { lu });
+        let now = self.now;
+        let held = self.lus.get(&snapshot).map(|lu| lu.held(now)).unwrap_or_default();
+        if let Some(lu) = self.lus.get_mut(&lu) {
+            // What is under way may come before it or after.
+            let under_way = lu.versions.iter().filter(|version| version.over.is_none()).cloned();
+            let under_way: Vec<Version> =
+                under_way.map(|version| Version { may: true, ..version }).collect();
+            let other = |held: Vec<Version>| (tag, [held, under_way.clone()].concat());
+            lu.others.extend(held.into_iter().map(other));
+        }
+    }
+
+    /// What a request has made, before it is over.
+    pub(super) fn made(&mut self, tag: u64, lus: Vec<u32>) {
+        self.made.insert(tag, lus);
+    }
+
+    fn take_made(&mut self, tag: u64, sources: &[u32], submitted: u64) {
+        let Some(made) = self.made.remove(&tag) else { return };
+        for (number, source) in made.into_iter().zip(sources) {
+            let Some(from) = self.lus.get(source) else { continue };
+            let mut states = from.held(submitted);
+            let versions = states.remove(0);
+            let others = states.into_iter().map(|state| (0, state)).collect();
+            let chunks = from.chunks.clone();
+            let lu = Lu { chunks, versions, others, shares: true, deleted: None };
+            assert!(self.lus.insert(number, lu).is_none(), "LU {number} was there");
+        }
     }
 
     fn change(&mut self, tag: u64, lu: u32, (from, end): (u64, u64), zeros: bool, durable: bool) {
         let submitted = self.submitted(tag, Kind::Data { lu, durable });
         let version = Version {
             tag,
+            lu,
             from,
             end,
             zeros,
@@ -100,8 +186,12 @@ impl Oracle {
             over: None,
             answered: false,
             flushed: false,
+            may: false,
         };
         if let Some(lu) = self.lus.get_mut(&lu) {
+            for (_, other) in &mut lu.others {
+                other.push(version.clone());
+            }
             lu.versions.push(version);
         }
     }
@@ -154,15 +244,16 @@ impl Oracle {
                         (false, false) => _ = lu.chunks.pop(),
                     }
                 }
-                let versions = self.lus.get_mut(&lu).map(|lu| lu.versions.iter_mut());
-                for version in versions.into_iter().flatten().filter(|version| version.tag == tag) {
+                let versions = self.lus.get_mut(&lu).map(Lu::all);
+                let versions = versions.into_iter().flatten();
+                for version in versions.filter(|version| version.tag == tag && !version.may) {
                     version.over = Some(now);
                     version.answered = answered;
                     version.flushed = answered && durable;
                 }
             }
             Kind::Flush { lu } if answered => {
-                let versions = self.lus.get_mut(&lu).map(|lu| lu.versions.iter_mut());
+                let versions = self.lus.get_mut(&lu).map(Lu::all);
                 for version in versions.into_iter().flatten() {
                     let before = version.over.is_some_and(|over| over < submitted);
                     version.flushed |= version.answered && before;
@@ -170,7 +261,9 @@ impl Oracle {
             }
             Kind::Create { chunks } => match created {
                 Some(number) => {
-                    let lu = Lu { chunks: vec![chunks], versions: Vec::new(), deleted: None };
+                    let (versions, others) = (Vec::new(), Vec::new());
+                    let chunks = vec![chunks];
+                    let lu = Lu { chunks, versions, others, shares: false, deleted: None };
                     assert!(self.lus.insert(number, lu).is_none(), "LU {number} was there");
                 }
                 None => self.perhaps.push(chunks),
@@ -180,7 +273,30 @@ impl Oracle {
                     lu.deleted = Some(true);
                 }
             }
-            Kind::Flush { .. } | Kind::Delete { .. } | Kind::Other => {}
+            Kind::Snapshot { lus } if answered => self.take_made(tag, &lus, submitted),
+            Kind::Clone { snapshot } if answered => self.take_made(tag, &[snapshot], submitted),
+            Kind::Snapshot { lus } if self.cut => self.strange.extend(lus),
+            Kind::Clone { snapshot } if self.cut => _ = self.strange.insert(snapshot),
+            Kind::Rollback { lu } => {
+                let cut = self.cut;
+                if let Some(lu) = self.lus.get_mut(&lu) {
+                    let others = std::mem::take(&mut lu.others).into_iter();
+                    let (mut these, others): (Vec<_>, Vec<_>) =
+                        others.partition(|(other, _)| *other == tag);
+                    lu.others = others;
+                    if answered {
+                        lu.versions = these.remove(0).1;
+                        lu.others = these;
+                    } else if cut {
+                        lu.others.extend(these);
+                    }
+                }
+            }
+            Kind::Flush { .. }
+            | Kind::Delete { .. }
+            | Kind::Snapshot { .. }
+            | Kind::Clone { .. }
+            | Kind::Other => {}
         }
     }
 
@@ -196,7 +312,7 @@ impl Oracle {
     /// The power failed: what was not flushed may be there or not, and counts for nothing.
     pub(super) fn power_failed(&mut self) {
         self.died();
-        for version in self.lus.values_mut().flat_map(|lu| lu.versions.iter_mut()) {
+        for version in self.lus.values_mut().flat_map(Lu::all) {
             version.answered &= version.flushed;
         }
     }
@@ -221,23 +337,57 @@ impl Oracle {
         }
         let unknown = found.keys().filter(|number| !self.lus.contains_key(number)).count();
         let creates = self.open.values().filter(|(kind, _)| matches!(kind, Kind::Create { .. }));
-        if unknown > creates.count() + self.perhaps.len() {
+        let sources = self.sources();
+        if sources.is_empty() && unknown > creates.count() + self.perhaps.len() {
             return Err("an LU that nobody made".to_string());
         }
         Ok(())
     }
 
+    /// LUs of which there may be snapshots and clones that nobody was told of.
+    fn sources(&self) -> BTreeSet<u32> {
+        let open = self.open.values().flat_map(|(kind, _)| match kind {
+            Kind::Snapshot { lus } => lus.clone(),
+            Kind::Clone { snapshot } => vec![*snapshot],
+            _ => Vec::new(),
+        });
+        open.chain(self.strange.iter().copied()).collect()
+    }
+
     /// Holds what was read of an LU against what may be there.
     pub(super) fn judge(&self, death: Death, lu: u32, at: u64, bytes: &[u8]) -> Result<(), String> {
-        let none = self.lus.get(&lu).is_none_or(|lu| {
-            let end = at + bytes.len() as u64;
-            lu.versions.iter().all(|version| version.end <= at || end <= version.from)
-        });
+        let Some(known) = self.lus.get(&lu) else {
+            // One that nobody was told of has what its source had at some time, or nothing.
+            let sources = self.sources();
+            let all = sources.iter().filter_map(|source| self.lus.get(source));
+            let stamps: Vec<_> =
+                all.flat_map(|lu| &lu.versions).map(|one| stamp(one.lu, one.tag)).collect();
+            let ok = |sector: &[u8]| {
+                *sector == [0; SECTOR] || stamps.iter().any(|stamp| sector == stamp)
+            };
+            let all = bytes.chunks(SECTOR).all(ok);
+            return if all { Ok(()) } else { Err(format!("LU {lu} has what is another's")) };
+        };
+        let first = self.judge_state(death, lu, &known.versions, (at, bytes));
+        let other = |(_, state): &(u64, Vec<Version>)| {
+            self.judge_state(death, lu, state, (at, bytes)).is_ok()
+        };
+        if known.others.iter().any(other) { Ok(()) } else { first }
+    }
+
+    fn judge_state(
+        &self,
+        death: Death,
+        lu: u32,
+        versions: &[Version],
+        (at, bytes): (u64, &[u8]),
+    ) -> Result<(), String> {
+        let end = at + bytes.len() as u64;
+        let none = versions.iter().all(|version| version.end <= at || end <= version.from);
         if none && bytes.iter().all(|byte| *byte == 0) {
             return Ok(());
         }
         for (sector, at) in bytes.chunks(SECTOR).zip((at..).step_by(SECTOR)) {
-            let versions = self.lus.get(&lu).map_or(&[][..], |lu| &lu.versions[..]);
             let covering =
                 || versions.iter().filter(|version| (version.from..version.end).contains(&at));
             let counts = |version: &Version| match death {
@@ -250,7 +400,7 @@ impl Oracle {
             let zeros = *sector == [0; SECTOR];
             let ok = (zeros && !gone(0))
                 || covering().filter(allowed).any(|version| {
-                    if version.zeros { zeros } else { sector == stamp(lu, version.tag) }
+                    if version.zeros { zeros } else { sector == stamp(version.lu, version.tag) }
                 });
             if !ok {
                 let word = u64::from_le_bytes(sector[..8].try_into().unwrap());

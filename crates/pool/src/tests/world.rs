@@ -13,7 +13,8 @@ use crate::pool::{
 
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
 /// Checkpoints come by themselves, if rarely.
-pub(super) const POLICY: Policy = Policy { checkpoint_blocks: 9, checkpoint_homes: 4096 };
+pub(super) const POLICY: Policy =
+    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true };
 
 /// A generator of numbers that is the same everywhere.
 #[derive(Clone, Copy)]
@@ -115,6 +116,9 @@ impl World {
             Request::Discard(Extent { lu, at, bytes }) => self.oracle.discard(tag, lu, at, bytes),
             Request::Flush { lu } => self.oracle.flush(tag, lu),
             Request::Resize { lu, chunks } => self.oracle.resize(tag, lu, chunks),
+            Request::Snapshot { lus } => self.oracle.snapshot(tag, lus.iter().collect()),
+            Request::Clone { snapshot } => self.oracle.clone_of(tag, snapshot),
+            Request::Rollback { lu, snapshot } => self.oracle.rollback(tag, lu, snapshot),
             Request::Move { .. }
             | Request::AddPv(_)
             | Request::RemovePv { .. }
@@ -147,6 +151,11 @@ impl World {
                         Ok(Reply::Created(lu)) => Some(lu),
                         _ => None,
                     };
+                    match result {
+                        Ok(Reply::Snapshots(made)) => self.oracle.made(tag, made.iter().collect()),
+                        Ok(Reply::Created(made)) => self.oracle.made(tag, vec![made]),
+                        _ => {}
+                    }
                     self.oracle.over(tag, result.is_ok(), created);
                     self.faults.extend(result.err().map(|fault| (tag, fault)));
                     self.changed = true;
@@ -325,6 +334,20 @@ pub(super) fn judge(
     broken: Option<Rule>,
 ) -> Result<(), String> {
     let death = if shadow.is_some() { Death::Process } else { Death::Power };
+    let (lus, found) = read_all(image, shadow, broken)?;
+    oracle.judge_lus(&lus)?;
+    found.iter().try_for_each(|(lu, at, bytes)| oracle.judge(death, *lu, *at, bytes))
+}
+
+/// What is read of an LU: which, from which byte on.
+pub(super) type Found = Vec<(u32, u64, Vec<u8>)>;
+
+/// Opens what a crash left, and reads all LUs.
+pub(super) fn read_all(
+    image: Image<'_>,
+    shadow: Option<&Shadow>,
+    broken: Option<Rule>,
+) -> Result<(BTreeMap<u32, u32>, Found), String> {
     let mut image = image;
     let mut pool = Pool::open(&mut image, SERVER, shadow, POLICY)
         .map_err(|error| format!("not opened: {error}"))?;
@@ -380,20 +403,16 @@ pub(super) fn judge(
         return Err("it does not come to serve".to_string());
     }
     let lus: BTreeMap<u32, u32> = pool.lus().collect();
-    oracle.judge_lus(&lus)?;
-    for (lu, chunks) in lus {
+    for (lu, chunks) in &lus {
         for (chunk, (at, bytes)) in
-            (0..chunks).flat_map(|chunk| READ.iter().map(move |read| (chunk, *read)))
+            (0..*chunks).flat_map(|chunk| READ.iter().map(move |read| (chunk, *read)))
         {
             let at = u64::from(chunk) * crate::format::CHUNK_BYTES + at;
             let tag = buffers.len() as u64;
-            buffers.insert(tag, (lu, at, vec![0x77; bytes as usize]));
-            pool.submit(tag, Request::Read(Extent { lu, at, bytes }));
+            buffers.insert(tag, (*lu, at, vec![0x77; bytes as usize]));
+            pool.submit(tag, Request::Read(Extent { lu: *lu, at, bytes }));
         }
     }
     carry_out(&mut pool, &mut buffers)?;
-    for (lu, at, bytes) in buffers.values() {
-        oracle.judge(death, *lu, *at, bytes)?;
-    }
-    Ok(())
+    Ok((lus, buffers.into_values().collect()))
 }

@@ -1,0 +1,325 @@
+//! Reads and writes of LUs that share what they hold: a request is cut into parts of 32 KiB, a write goes to the slot of its part in the uppermost layer, and a read to whichever layer has a sector first.
+//!
+//! A layer is a space like that of an LU, whose chunks are containers: they are given out, flushed, moved and mirrored as others are. Where a part is, and which sectors of it are present, is said when an LU
+//! is flushed, behind the written bits of the blocks; until then it is in the [`Shadow`].
+
+use super::*;
+use crate::layers::{PART_BYTES, SECTOR, sectors};
+
+/// What is known of layers besides the tables.
+#[derive(Debug, Default)]
+pub(super) struct Layered {
+    /// Parts of which the tables do not know, or not all sectors, by layer and number.
+    pub(super) live: BTreeMap<(u32, u64), Placed>,
+    /// The next slot of a layer.
+    next: BTreeMap<u32, u32>,
+    /// Layers and spaces that nobody needs any more, until that is in the tables.
+    pub(super) dying: BTreeSet<u32>,
+    /// Chunks that were containers, until a root has that block of the journal.
+    held: Vec<(u64, Vec<ChunkId>)>,
+}
+
+/// The piece of a request that is in one part of an LU.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    job: u64,
+    tag: u64,
+    lu: u32,
+    number: u64,
+    /// First byte, from the beginning of the part.
+    at: u64,
+    bytes: u64,
+    /// First byte, from the beginning of the request.
+    from: u64,
+    kind: PieceKind,
+}
+
+impl Pool {
+    /// Where what is written to an LU goes.
+    pub(super) fn space_of(&self, lu: u32) -> u32 {
+        match self.tables.lus.get(&lu) {
+            Some(known) if known.beneath != 0 => known.beneath,
+            _ => lu,
+        }
+    }
+
+    /// Begins with a request within an LU that shares what it holds.
+    pub(super) fn begin_parts(&mut self, tag: u64, extent: Extent, kind: PieceKind) {
+        let Extent { lu, at, bytes } = extent;
+        // What is beneath would come up: it is left as it is.
+        if kind == PieceKind::Discard {
+            return self.answer(tag, Ok(Reply::Done));
+        }
+        let job = self.number();
+        let (first, last) = (at / PART_BYTES, (at + bytes - 1) / PART_BYTES);
+        let (owner, left) = (Asker::Tag(tag), (last - first + 1) as u32);
+        self.jobs.insert(job, Job { owner, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
+        for part in parts(at, bytes) {
+            let (number, from, end) = part;
+            self.advance_part(Part {
+                job,
+                tag,
+                lu,
+                number,
+                at: from % PART_BYTES,
+                bytes: end - from,
+                from: from - at,
+                kind,
+            });
+        }
+    }
+
+    /// Goes on with what waited while a snapshot was made: it goes to where is written to now.
+    pub(super) fn advance_part(&mut self, part: Part) {
+        let over = |fault| Piece {
+            job: part.job,
+            tag: part.tag,
+            key: (part.lu, 0),
+            at: 0,
+            bytes: part.bytes,
+            from: part.from,
+            kind: if fault { part.kind } else { PieceKind::Read },
+            part: None,
+        };
+        if !self.serves(part.lu) {
+            return self.piece_done(&over(true), Some(Fault::NoSuchLu));
+        }
+        let chain = self.tables.chain(part.lu);
+        let unread = chain.iter().any(|layer| {
+            self.tables.unread.range((*layer, 0)..=(*layer, u32::MAX)).next().is_some()
+        });
+        if unread {
+            return self.piece_done(&over(true), Some(Fault::Medium));
+        }
+        match part.kind {
+            PieceKind::Read => self.read_part(&part, &chain),
+            PieceKind::Zeroes if self.is_nothing(&part, &chain) => {}
+            _ => return self.write_part(part, chain[0]),
+        }
+        self.piece_done(&over(false), None);
+    }
+
+    /// Nothing was ever written there.
+    fn is_nothing(&self, part: &Part, chain: &[u32]) -> bool {
+        chain.iter().all(|space| match self.tables.lus.get(space) {
+            Some(lu) if lu.role == Role::Layer => self.placed(*space, part.number).is_none(),
+            Some(lu) => {
+                let vchunk = (part.number * PART_BYTES / CHUNK_BYTES) as u32;
+                vchunk >= lu.chunks
+                    || lu.legs_of(vchunk).iter().all(|entry| entry.chunk().is_none())
+            }
+            None => true,
+        })
+    }
+
+    /// Where a part is in a layer.
+    fn placed(&self, layer: u32, part: u64) -> Option<Placed> {
+        let live = self.layered.live.get(&(layer, part)).copied();
+        live.or_else(|| self.tables.parts.get(layer, part))
+    }
+
+    fn read_part(&mut self, part: &Part, chain: &[u32]) {
+        let trusts = self.keeps(Rule::PresentOnly);
+        let place = |at: u64| {
+            chain.iter().find_map(|space| {
+                let lu = self.tables.lus.get(space)?;
+                if lu.role == Role::Layer {
+                    let placed = self.placed(*space, part.number)?;
+                    let there = placed.present & sectors(at, SECTOR) != 0 || !trusts;
+                    return there.then(|| ((*space, placed.container()), placed.at() + at));
+                }
+                let byte = part.number * PART_BYTES + at;
+                let vchunk = (byte / CHUNK_BYTES) as u32;
+                (vchunk < lu.chunks).then_some(((*space, vchunk), byte % CHUNK_BYTES))
+            })
+        };
+        type Place = Option<((u32, u32), u64)>;
+        let mut runs: Vec<(Place, u64, u64)> = Vec::new();
+        for at in (part.at..part.at + part.bytes).step_by(SECTOR as usize) {
+            let found = place(at);
+            match runs.last_mut() {
+                Some((same, _, end)) if same.map(|it| it.0) == found.map(|it| it.0) => {
+                    *end = at + SECTOR;
+                }
+                _ => runs.push((found, at, at + SECTOR)),
+            }
+        }
+        let reads = runs.iter().filter(|(found, ..)| found.is_some()).count() as u32;
+        if let Some(job) = self.jobs.get_mut(&part.job) {
+            job.left += reads;
+        }
+        let (job, tag, kind) = (part.job, part.tag, PieceKind::Read);
+        for (found, at, end) in runs {
+            let (from, bytes) = (part.from + at - part.at, end - at);
+            match found {
+                None => self.effects.push(Effect::Zero { tag, from, bytes }),
+                Some((key, at)) => {
+                    self.advance(Piece { job, tag, key, at, bytes, from, kind, part: None });
+                }
+            }
+        }
+    }
+
+    fn write_part(&mut self, part: Part, layer: u32) {
+        let placed = match self.placed(layer, part.number) {
+            Some(placed) => placed,
+            None => Placed { slot: self.next_slot(layer), present: 0 },
+        };
+        self.layered.live.insert((layer, part.number), placed);
+        let kind = if part.kind == PieceKind::Zeroes { PieceKind::Blank } else { part.kind };
+        self.advance(Piece {
+            job: part.job,
+            tag: part.tag,
+            key: (layer, placed.container()),
+            at: placed.at() + part.at,
+            bytes: part.bytes,
+            from: part.from,
+            kind,
+            part: Some(part.number),
+        });
+    }
+
+    /// The next slot of a layer: behind all that are used.
+    fn next_slot(&mut self, layer: u32) -> u32 {
+        let next = self.layered.next.get(&layer).copied().unwrap_or_else(|| {
+            let live = self.layered.live.range((layer, 0)..=(layer, u64::MAX));
+            let end = live.map(|(_, placed)| placed.slot + 1).max().unwrap_or(0);
+            end.max(self.tables.parts.end(layer))
+        });
+        self.layered.next.insert(layer, next + 1);
+        next
+    }
+
+    /// A piece was written to all legs: it is present.
+    pub(super) fn part_written(&mut self, piece: &Piece) {
+        let Some(part) = piece.part else { return };
+        let Some(placed) = self.placed(piece.key.0, part) else { return };
+        let present = placed.present | sectors(piece.at % PART_BYTES, piece.bytes);
+        self.layered.live.insert((piece.key.0, part), Placed { present, ..placed });
+    }
+
+    /// The parts of a layer of which a flush that begins now has to tell.
+    pub(super) fn parts_to_say(
+        &self,
+        layer: u32,
+        scope: Option<&BTreeSet<u32>>,
+    ) -> BTreeMap<u64, Placed> {
+        let live = self.layered.live.range((layer, 0)..=(layer, u64::MAX));
+        let live = live.map(|((_, part), placed)| (*part, *placed));
+        live.filter(|(part, placed)| {
+            placed.present != 0
+                && scope.is_none_or(|scope| scope.contains(&placed.container()))
+                && self.tables.parts.get(layer, *part) != Some(*placed)
+        })
+        .collect()
+    }
+
+    /// What a successor has to know.
+    pub(super) fn parts_to_keep(&self) -> Vec<(u32, u64, Placed)> {
+        if !self.keeps(Rule::AnswerAfterLive) {
+            return Vec::new();
+        }
+        let live = self.layered.live.iter().filter(|(_, placed)| placed.present != 0);
+        live.map(|((layer, part), placed)| (*layer, *part, *placed)).collect()
+    }
+
+    /// Takes up what a process before this one knew, of containers that are there: what was written to others was not answered.
+    pub(super) fn take_over_parts(&mut self, shadow: &Shadow) {
+        for (layer, part, placed) in &shadow.parts {
+            let known = self.tables.lus.get(layer).filter(|lu| lu.role == Role::Layer);
+            let container = placed.container();
+            let mapped = known.filter(|lu| container < lu.chunks).is_some_and(|lu| {
+                lu.legs_of(container).iter().all(|entry| entry.chunk().is_some())
+            });
+            let same = self.tables.parts.get(*layer, *part);
+            if mapped && same.is_none_or(|same| same.slot == placed.slot) {
+                self.layered.live.insert((*layer, *part), *placed);
+            }
+        }
+    }
+
+    /// What waits for space goes back to what it was before it was known where it goes.
+    pub(super) fn back_to_parts(&mut self, piece: &Piece) -> Vec<Part> {
+        let Some(job) = self.jobs.get_mut(&piece.job) else { return Vec::new() };
+        let (lu, kind) = (job.lu, piece.kind);
+        let first = match piece.part {
+            Some(part) => part * PART_BYTES + piece.at % PART_BYTES,
+            None => u64::from(piece.key.1) * CHUNK_BYTES + piece.at,
+        };
+        let kind = if kind == PieceKind::Blank { PieceKind::Zeroes } else { kind };
+        let of = |(number, from, end): (u64, u64, u64)| Part {
+            job: piece.job,
+            tag: piece.tag,
+            lu,
+            number,
+            at: from % PART_BYTES,
+            bytes: end - from,
+            from: piece.from + from - first,
+            kind,
+        };
+        let parts: Vec<Part> = parts(first, piece.bytes).map(of).collect();
+        job.left += parts.len() as u32 - 1;
+        parts
+    }
+
+    /// Ends what waits to work with a layer or a space that nobody needs any more.
+    pub(super) fn let_space_go(&mut self, space: u32) {
+        self.layered.dying.insert(space);
+        self.let_go(space, 0, Fault::NoSuchLu);
+    }
+
+    /// What was let go is not in the tables any more.
+    pub(super) fn forget_spaces(&mut self) {
+        let lus = &self.tables.lus;
+        self.slots.retain(|key, _| lus.contains_key(&key.0));
+        self.layered.live.retain(|key, _| lus.contains_key(&key.0));
+        self.layered.next.retain(|layer, _| lus.contains_key(layer));
+        self.layered.dying.retain(|space| lus.contains_key(space));
+    }
+
+    /// The pages that a checkpoint writes of containers.
+    pub(super) fn slot_pages(&self, changed: BTreeSet<(u32, u32)>) -> Vec<checkpoint::Thing> {
+        let legs = |(layer, container): (u32, u32)| {
+            let lu = self.tables.lus.get(&layer)?;
+            let read = !self.tables.unread.contains(&(layer, container));
+            let legs = lu.legs_of(container).iter().filter_map(|entry| entry.chunk());
+            read.then(|| legs.map(checkpoint::Thing::Slots).collect::<Vec<_>>())
+        };
+        changed.into_iter().filter_map(legs).flatten().collect()
+    }
+
+    /// Chunks that were containers are not given out before a root has that block of the journal: until then it is from their pages that a pool is opened.
+    pub(super) fn hold_containers(&mut self, sequence: u64, chunks: Vec<ChunkId>) {
+        if !chunks.is_empty() {
+            self.taken.extend(&chunks);
+            self.layered.held.push((sequence, chunks));
+        }
+    }
+
+    /// A checkpoint would give space to those who wait for it.
+    pub(super) fn wants_containers(&self) -> bool {
+        !self.layered.held.is_empty() && self.paused() > 0
+    }
+
+    /// A root is durable.
+    pub(super) fn release_containers(&mut self) {
+        let root = self.chosen.superblock.root.sequence;
+        let held = std::mem::take(&mut self.layered.held).into_iter();
+        let (over, rest): (Vec<_>, Vec<_>) = held.partition(|(sequence, _)| *sequence <= root);
+        self.layered.held = rest;
+        let freed: Vec<ChunkId> = over.into_iter().flat_map(|(_, chunks)| chunks).collect();
+        if !freed.is_empty() {
+            let then = Drained::Free(freed);
+            self.give(Op::Drain { then }, |op| Effect::Drain { op });
+        }
+    }
+}
+
+/// The parts of an LU that a range is in: number, first byte and end of each.
+fn parts(at: u64, bytes: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    let end = at + bytes;
+    (at / PART_BYTES..end.div_ceil(PART_BYTES)).map(move |number| {
+        let from = at.max(number * PART_BYTES);
+        (number, from, end.min((number + 1) * PART_BYTES))
+    })
+}

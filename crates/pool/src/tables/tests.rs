@@ -1,0 +1,97 @@
+//! The tables hold together, whatever is said of them.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::format::Uuid;
+use crate::make::{NewPv, make};
+
+fn tables() -> Tables {
+    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 9, tier: 0, group: 0 };
+    Tables::new(&make(Uuid([1; 16]), &[1, 2].map(pv)).unwrap().0)
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let kinds = [
+        Kind::None,
+        Kind::Start,
+        Kind::LuCreate,
+        Kind::LuDelete,
+        Kind::LuResize,
+        Kind::Map,
+        Kind::Free,
+        Kind::Written,
+        Kind::Cleared,
+        Kind::System,
+        Kind::Head,
+        Kind::Part,
+    ];
+    let numbers = (0..3_u16, 0..10_u32, 0..4_u32, 0..4_u32, 0..3_u8, 0..2_u16, 0..33_u8);
+    (prop::sample::select(kinds.to_vec()), numbers).prop_map(
+        |(kind, (pv, chunk, lu, vchunk, leg, generation, flags))| Record {
+            pv,
+            chunk,
+            lu,
+            vchunk,
+            leg,
+            generation,
+            flags,
+            aux: 5,
+            ..Record::of(kind)
+        },
+    )
+}
+
+proptest! {
+    /// Records of any kind are applied or refused, and what is counted is what there is.
+    #[test]
+    fn whatever_a_journal_says_the_tables_hold_together(
+        records in prop::collection::vec(record(), 0..200),
+    ) {
+        let mut tables = tables();
+        for record in &records {
+            if let Some(id) = tables.needs_bits(record) {
+                tables.bits.insert(id, Bits::NONE);
+            }
+            let _ = tables.apply(record);
+        }
+        for (number, pv) in (0..).zip(&tables.pvs) {
+            let free = pv.whose.iter().filter(|(lu, _)| *lu == 0).count();
+            prop_assert_eq!(pv.free as usize, free);
+            for (chunk, (lu, vchunk)) in (0..).zip(&pv.whose) {
+                let id = ChunkId { pv: number, chunk };
+                let Some(lu) = tables.lus.get(lu) else {
+                    prop_assert!(*lu == 0 || *lu == SYSTEM, "{:?} of an LU that is not there", id);
+                    continue;
+                };
+                let legs = lu.legs_of(vchunk & !LEG_BIT);
+                let entry = legs[usize::from(vchunk & LEG_BIT != 0)];
+                prop_assert_eq!(entry.chunk(), Some(id));
+                prop_assert_eq!(entry.generation(), pv.generations[chunk as usize]);
+            }
+        }
+        for lu in tables.lus.values() {
+            let mapped = lu.map.chunks(usize::from(lu.legs));
+            let mapped = mapped.filter(|legs| legs.iter().any(|leg| leg.chunk().is_some()));
+            prop_assert_eq!(lu.mapped as usize, mapped.count());
+            let legs = lu.map.iter().filter(|entry| entry.chunk().is_some()).count();
+            prop_assert_eq!(lu.pvs.values().sum::<u32>() as usize, legs);
+        }
+    }
+}
+
+#[test]
+fn an_entry_has_all_of_a_leg() {
+    let id = ChunkId { pv: 1023, chunk: (1 << 26) - 1 };
+    let entry = Entry::new(id, 65535);
+    assert_eq!((entry.chunk(), entry.generation()), (Some(id), 65535));
+    assert_eq!(Entry::default().chunk(), None);
+}
+
+/// What a pool of 1 PiB takes in memory: 8 bytes for each leg of an LU's chunk and 10 for each chunk of a PV.
+#[test]
+fn a_pebibyte_has_room_in_300_mebibytes() {
+    let chunks = (1_u64 << 50) / crate::format::CHUNK_BYTES;
+    let bytes = size_of::<Entry>() + size_of::<(u32, u32)>() + size_of::<u16>();
+    assert!(chunks * bytes as u64 <= 300 << 20, "{}", chunks * bytes as u64);
+}

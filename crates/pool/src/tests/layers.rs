@@ -1,0 +1,427 @@
+//! Snapshots, clones and rollbacks, while others work and between crashes.
+
+use super::*;
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::disk::SECTOR;
+use super::oracle::stamp;
+use super::world::{POLICY, SERVER, read_all};
+use crate::choose::NotChosen;
+use crate::pool::{Fault, Group, NotOpened, Policy, Pool};
+
+/// The snapshot of the first LU in the setup "shared".
+const S: u32 = 3;
+/// The clone of it.
+const C: u32 = 6;
+
+fn ask_for(request: Request) -> Step {
+    Step::Ask(request)
+}
+
+fn snapshot(lus: &[u32]) -> Step {
+    ask_for(Request::Snapshot { lus: Group::of(lus) })
+}
+
+fn rollback(lu: u32, snapshot: u32) -> Step {
+    ask_for(Request::Rollback { lu, snapshot })
+}
+
+/// The container of the first LU's layer goes to another PV.
+fn move_layer(pv: u16) -> Step {
+    ask_for(Request::Move { lu: 4, vchunk: 0, leg: 0, pv })
+}
+
+fn delete(lu: u32) -> Step {
+    ask_for(Request::Delete { lu })
+}
+
+fn flush(lu: u32) -> Step {
+    ask_for(Request::Flush { lu })
+}
+
+fn setups() -> Vec<Setup> {
+    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 9, tier: 0, group: 0 };
+    let mut world = fresh(&[1, 2, 3].map(pv));
+    let mut setups = Vec::new();
+    let mut run = |name, steps: &[Step]| {
+        for step in steps {
+            let Step::Ask(request) = step else { panic!("a request") };
+            let tag = world.submit(*request);
+            world.rest();
+            assert_eq!(
+                (world.oracle.is_open(tag), world.faults.get(&tag)),
+                (false, None),
+                "{step:?}"
+            );
+        }
+        for pv in 0..3 {
+            let mark = world.disks.mark();
+            world.disks.flush(pv, mark);
+        }
+        setups.push(Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() });
+    };
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    run("alone", &[create, create, write(A, 0, 12 * KIB), flush(A)]);
+    run("shared", &[snapshot(&[A]), ask_for(Request::Clone { snapshot: S })]);
+    run("above", &[write(A, 2 * KIB, 4 * KIB), write(C, 0, 512), flush(A), flush(C)]);
+    run("checkpointed", &[ask_for(Request::Checkpoint), write(A, 64 * KIB, 4 * KIB)]);
+    // Twelve chunks for LUs: all but none have an owner.
+    let big = ask_for(Request::Create { chunks: 12, thick: false, tier: 0 });
+    let fill = (0..8).map(|chunk| write(7, chunk * CHUNK_BYTES, 512));
+    run("almost full", &[vec![big], fill.collect()].concat());
+    run("full", &[write(7, 8 * CHUNK_BYTES, 512), flush(7)]);
+    setups
+}
+
+fn alphabet() -> Vec<Step> {
+    let checkpoint = ask_for(Request::Checkpoint);
+    vec![
+        write(A, 0, 4 * KIB),
+        write(A, 512, 512),
+        write(A, 62 * KIB, 4 * KIB),
+        write(A, 10 * KIB, 24 * KIB),
+        write(C, 0, 4 * KIB),
+        write(C, 62 * KIB, 4 * KIB),
+        write(S, 0, 4 * KIB),
+        write(B, 0, 4 * KIB),
+        ask_for(Request::Write { extent: part(A, 4 * KIB, 4 * KIB), durable: true }),
+        ask_for(Request::Zeroes(part(A, 2 * KIB, 64 * KIB))),
+        ask_for(Request::Discard(part(A, 0, CHUNK_BYTES))),
+        flush(A),
+        flush(A),
+        flush(C),
+        snapshot(&[A]),
+        snapshot(&[A, B]),
+        snapshot(&[A, C]),
+        ask_for(Request::Clone { snapshot: S }),
+        rollback(A, S),
+        delete(A),
+        delete(S),
+        delete(C),
+        resize(A, 2),
+        move_to(1),
+        move_to(2),
+        move_layer(1),
+        move_layer(2),
+        remove_pv(0),
+        add_pv(),
+        checkpoint,
+        checkpoint,
+        Step::Cancel,
+        Step::Kill,
+    ]
+}
+
+/// Sequences in which a rule matters and that chance finds late.
+fn known() -> Vec<(&'static str, Vec<Step>)> {
+    let checkpoint = ask_for(Request::Checkpoint);
+    let durable = ask_for(Request::Write { extent: part(A, 4 * KIB, 4 * KIB), durable: true });
+    vec![
+        // Writes are under way when a snapshot is made, for which nobody flushes afterwards but who wrote.
+        ("alone", vec![write(A, 64 * KIB, 4 * KIB), snapshot(&[A]), flush(A), flush(A)]),
+        ("alone", vec![write(A, 64 * KIB, 4 * KIB), snapshot(&[A]), write(B, 0, 512), flush(A)]),
+        (
+            "alone",
+            vec![write(A, 0, 512), write(A, 2 * KIB, 4 * KIB), snapshot(&[A]), flush(A), flush(A)],
+        ),
+        // … what was under way goes on when somebody waits for it, and its LU is flushed then.
+        (
+            "above",
+            vec![
+                write(A, 62 * KIB, 4 * KIB),
+                write(A, 66 * KIB, 2 * KIB),
+                snapshot(&[A]),
+                move_to(1),
+                move_to(2),
+                flush(A),
+            ],
+        ),
+        (
+            "above",
+            vec![
+                write(A, 62 * KIB, 4 * KIB),
+                write(A, 66 * KIB, KIB),
+                snapshot(&[A, C]),
+                move_to(2),
+                move_to(1),
+                flush(A),
+                flush(A),
+            ],
+        ),
+        // A channel writes where a snapshot is about to be made.
+        ("alone", vec![write(A, 0, 4 * KIB), snapshot(&[A]), flush(A)]),
+        ("alone", vec![write(A, 70 * KIB, 4 * KIB), snapshot(&[A, B]), write(A, 0, 4 * KIB)]),
+        ("alone", vec![write(A, 0, 512), flush(A), snapshot(&[A]), write(A, 512, 512), Step::Kill]),
+        // Above, beneath and beside each other, over checkpoints and deaths.
+        (
+            "shared",
+            vec![write(A, 2 * KIB, 4 * KIB), flush(A), checkpoint, write(A, 0, 512), flush(A)],
+        ),
+        ("shared", vec![write(A, 62 * KIB, 4 * KIB), Step::Kill, flush(A), checkpoint, Step::Kill]),
+        (
+            "above",
+            vec![write(A, 2 * KIB, 8 * KIB), snapshot(&[A, C]), write(A, 0, 4 * KIB), flush(A)],
+        ),
+        ("above", vec![durable, snapshot(&[A]), durable, Step::Kill]),
+        ("above", vec![rollback(A, S), write(A, 512, 512), flush(A), checkpoint]),
+        ("above", vec![write(A, 0, 4 * KIB), rollback(A, S), flush(A), Step::Kill]),
+        ("checkpointed", vec![rollback(A, S), write(B, 0, 4 * KIB), flush(B), checkpoint]),
+        ("checkpointed", vec![delete(A), delete(S), write(C, 0, 4 * KIB), flush(C), delete(C)]),
+        ("checkpointed", vec![remove_pv(0), write(A, 0, 4 * KIB), flush(A), checkpoint]),
+        ("checkpointed", vec![remove_pv(1), remove_pv(2), checkpoint, flush(A)]),
+        // A container moves, and where it was is what somebody else waits for.
+        ("almost full", vec![move_layer(0), write(B, 0, 128 * KIB), flush(B)]),
+        ("almost full", vec![move_layer(1), write(B, 0, 128 * KIB), flush(B)]),
+        ("almost full", vec![move_layer(2), write(B, 0, 128 * KIB), flush(B)]),
+        // What was a container is what somebody else waits for.
+        ("full", vec![delete(C), write(B, 0, 4 * KIB), flush(B)]),
+        ("full", vec![rollback(A, S), write(B, 0, 12 * KIB), flush(B)]),
+        ("full", vec![write(B, 0, 4 * KIB), snapshot(&[B]), delete(C), flush(B)]),
+        (
+            "full",
+            vec![delete(7), checkpoint, snapshot(&[B]), write(B, 0, 512), flush(B), checkpoint],
+        ),
+        // A chunk that was a container is one again, of another layer.
+        (
+            "full",
+            vec![
+                delete(C),
+                checkpoint,
+                snapshot(&[B]),
+                write(B, 0, 512),
+                flush(B),
+                checkpoint,
+                flush(B),
+            ],
+        ),
+    ]
+}
+
+/// Half as many images as of the others.
+#[test]
+fn no_crash_loses_what_snapshots_promise() {
+    let mut explorer = Explorer::new(None, images_max() / 2);
+    let setups = setups();
+    let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
+    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
+        panic!("{wrong}\n  after {:?}", explorer.count);
+    }
+    println!("{:?}", explorer.count);
+}
+
+#[test]
+fn each_broken_rule_of_layers_is_found() {
+    let setups = setups();
+    let rules = [
+        Rule::AnswerAfterLive,
+        Rule::BitsAfterData,
+        Rule::FlushAfterBits,
+        Rule::PresentOnly,
+        Rule::CutAfterDrain,
+        Rule::CutAfterFlush,
+        Rule::ContainersUntilRoot,
+        Rule::RootAfterPages,
+    ];
+    let mut missed = Vec::new();
+    for rule in rules {
+        let mut explorer = Explorer::new(Some(rule), 60_000);
+        let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
+        match known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
+            Ok(()) => missed.push(rule),
+            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
+        }
+    }
+    assert_eq!(missed, [], "broken, and not found");
+}
+
+fn world_of(name: &str) -> World {
+    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
+    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
+    world.rest();
+    world
+}
+
+/// Chunks of PVs that are used.
+fn used(world: &World) -> u32 {
+    world.pool.pvs().map(|pv| pv.used).sum()
+}
+
+#[test]
+fn a_write_above_a_snapshot_takes_a_slot_and_not_a_chunk() {
+    let mut world = world_of("shared");
+    let before = used(&world);
+    for part in 0..40 {
+        ask(&mut world, write(A, part * 64 * KIB, 4 * KIB));
+    }
+    ask(&mut world, flush(A));
+    assert_eq!(used(&world), before + 1, "one container");
+}
+
+#[test]
+fn deletion_gives_back_what_nobody_else_needs() {
+    let mut world = world_of("above");
+    // The space of the first LU, its layer, that of the clone.
+    assert_eq!(used(&world), 3);
+    ask(&mut world, delete(A));
+    ask(&mut world, ask_for(Request::Checkpoint));
+    assert_eq!(used(&world), 2);
+    ask(&mut world, delete(S));
+    assert_eq!(used(&world), 2, "the clone needs what is beneath it");
+    ask(&mut world, delete(C));
+    ask(&mut world, ask_for(Request::Checkpoint));
+    assert_eq!((used(&world), world.pool.snapshots().count()), (0, 0));
+    let free: u32 = world.pool.pvs().map(|pv| pv.free + pv.own).sum();
+    assert_eq!(free, 27, "all of it can be given out");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut world = world_of("shared");
+    for (step, fault) in [
+        (write(S, 0, 512), Fault::Frozen),
+        (snapshot(&[S]), Fault::Frozen),
+        (snapshot(&[A, 99]), Fault::NoSuchLu),
+        (snapshot(&[A, A]), Fault::Busy),
+        (snapshot(&[]), Fault::NoSuchLu),
+        (rollback(B, S), Fault::NoSnapshot),
+        (rollback(A, B), Fault::NoSnapshot),
+        (ask_for(Request::Clone { snapshot: A }), Fault::NoSnapshot),
+        (resize(A, 2), Fault::Shares),
+    ] {
+        let tag = ask(&mut world, step);
+        assert_eq!(world.faults.get(&tag), Some(&fault), "{step:?}");
+    }
+}
+
+/// What each sector of an LU has that is read: by its first chunk's sector, the LU and tag of who wrote it.
+type Model = BTreeMap<u32, BTreeMap<u64, (u32, u64)>>;
+
+fn hold_against(model: &Model, world: &World) -> Result<(), TestCaseError> {
+    let shadow = world.pool.shadow();
+    let (lus, found) = read_all(Image::new(world.disks.now()), Some(&shadow), None).unwrap();
+    prop_assert!(lus.keys().eq(model.keys()), "{:?} {:?}", lus, model.keys());
+    for (lu, at, bytes) in found {
+        for (sector, number) in bytes.chunks(SECTOR).zip(at / SECTOR as u64..) {
+            let has = model[&lu].get(&number);
+            let expected = has.map_or([0; SECTOR], |(lu, tag)| stamp(*lu, *tag));
+            prop_assert!(sector == expected, "LU {lu} sector {number}: not {has:?}");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whatever is written, frozen, rolled back, copied and deleted, one after the other, is what a copy of all of it would be.
+    #[test]
+    fn layers_are_as_whole_copies(
+        steps in prop::collection::vec((0..12_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
+    ) {
+        let mut world = world_of("alone");
+        let mut model: Model = BTreeMap::from([(A, BTreeMap::new()), (B, BTreeMap::new())]);
+        model.insert(A, (0..24).map(|sector| (sector, (A, 3))).collect());
+        let first = read_all(Image::new(world.disks.now()), None, None).unwrap().1;
+        let tag = u64::from_le_bytes(first[0].2[..8].try_into().unwrap()) & 0xffff_ffff;
+        model.get_mut(&A).unwrap().values_mut().for_each(|has| has.1 = tag);
+        let mut snapshots: BTreeMap<u32, u32> = BTreeMap::new();
+        for (what, which, at, sectors) in steps {
+            let lus: Vec<u32> =
+                model.keys().filter(|lu| !snapshots.contains_key(lu)).copied().collect();
+            if lus.is_empty() {
+                break;
+            }
+            let lu = lus[which % lus.len()];
+            let frozen = snapshots.keys().nth(which % snapshots.len().max(1)).copied();
+            let bytes = sectors * SECTOR as u64;
+            let range = at..at + sectors;
+            match (what, frozen) {
+                (0..5, _) => {
+                    let tag = ask(&mut world, write(lu, at * SECTOR as u64, bytes));
+                    let lu_has = model.get_mut(&lu).unwrap();
+                    lu_has.extend(range.map(|sector| (sector, (lu, tag))));
+                }
+                (5, _) => {
+                    ask(&mut world, ask_for(Request::Zeroes(part(lu, at * SECTOR as u64, bytes))));
+                    model.get_mut(&lu).unwrap().retain(|sector, _| !range.contains(sector));
+                }
+                (6, _) => {
+                    ask(&mut world, flush(lu));
+                }
+                (7, _) => {
+                    let before: Vec<u32> = world.pool.lus().map(|(lu, _)| lu).collect();
+                    ask(&mut world, snapshot(&[lu]));
+                    let made = world.pool.lus().map(|(lu, _)| lu).find(|lu| !before.contains(lu));
+                    let made = made.unwrap();
+                    snapshots.insert(made, lu);
+                    model.insert(made, model[&lu].clone());
+                }
+                (8, Some(frozen)) if model.len() < 7 => {
+                    let before: Vec<u32> = world.pool.lus().map(|(lu, _)| lu).collect();
+                    ask(&mut world, ask_for(Request::Clone { snapshot: frozen }));
+                    let made = world.pool.lus().map(|(lu, _)| lu).find(|lu| !before.contains(lu));
+                    model.insert(made.unwrap(), model[&frozen].clone());
+                }
+                (9, Some(frozen)) if model.contains_key(&snapshots[&frozen]) => {
+                    ask(&mut world, rollback(snapshots[&frozen], frozen));
+                    model.insert(snapshots[&frozen], model[&frozen].clone());
+                }
+                (10, Some(frozen)) => {
+                    ask(&mut world, delete(frozen));
+                    snapshots.remove(&frozen);
+                    model.remove(&frozen);
+                }
+                (11, _) if model.len() > 3 => {
+                    ask(&mut world, delete(lu));
+                    model.remove(&lu);
+                }
+                _ => world.kill().unwrap(),
+            }
+            world.rest();
+            prop_assert_eq!(&world.faults, &BTreeMap::new());
+            prop_assert_eq!(world.pool.paused(), 0);
+        }
+        hold_against(&model, &world)?;
+        ask(&mut world, ask_for(Request::Checkpoint));
+        hold_against(&model, &world)?;
+    }
+}
+
+/// A pool without snapshots is what it was; one with them is for who knows of them.
+#[test]
+fn only_a_pool_with_layers_says_so() {
+    let open = |setup: &Setup, layers| {
+        let policy = Policy { layers, ..POLICY };
+        Pool::open(&mut Image::new(&setup.pages), SERVER, None, policy)
+    };
+    let setups = setups();
+    let [alone, shared] =
+        ["alone", "shared"].map(|name| setups.iter().find(|setup| setup.name == name).unwrap());
+    assert_eq!(open(alone, false).unwrap().superblock().features, [0; 3]);
+    assert_eq!(open(shared, true).unwrap().superblock().features, [1, 0, 0]);
+    let refused = open(shared, false).map(|_| ());
+    assert_eq!(refused, Err(NotOpened::NotChosen(NotChosen::Features { unknown: 1 })));
+}
+
+/// Both places of the page of a container are damaged: who needs the layer is told, and nobody else.
+#[test]
+fn a_container_without_a_page_stops_its_layer_alone() {
+    let mut world = world_of("checkpointed");
+    let mut pages = world.disks.now().clone();
+    // The containers of both layers are there since before the checkpoint.
+    let layers = world.pool.containers();
+    let (_, _, id) = layers.iter().find(|(layer, ..)| *layer == 4).unwrap();
+    let first = u64::from(id.chunk) * CHUNK_BYTES / 4096;
+    pages.retain(|(pv, page), _| *pv != id.pv || !(first..first + 32).contains(page));
+    world = World::open(pages, Oracle::default(), None).unwrap();
+    world.rest();
+    let read = |lu| Step::Ask(Request::Read(part(lu, 0, 4 * KIB)));
+    let [of_a, of_c, of_s] = [A, C, S].map(|lu| ask(&mut world, read(lu)));
+    assert_eq!(world.faults.get(&of_a), Some(&Fault::Medium));
+    assert_eq!([of_c, of_s].map(|tag| world.faults.get(&tag)), [None; 2]);
+    ask(&mut world, ask_for(Request::Checkpoint));
+    let written = ask(&mut world, write(A, 0, 512));
+    assert_eq!(world.faults.get(&written), Some(&Fault::Medium), "nothing is made up");
+}
