@@ -214,6 +214,7 @@ impl Pool {
         if !same || !shadow.epochs.contains(&superblock.epoch) {
             return Ok(());
         }
+        let mut taken = Vec::new();
         for (id, generation, live) in &shadow.chunks {
             let Some(key) = self.tables.owner(*id, *generation) else { continue };
             if !self.tables.bits.contains_key(id) {
@@ -221,8 +222,12 @@ impl Pool {
                 let bits = read_bits(source, superblock, &mut self.checkpoint, *id, *generation)?;
                 self.tables.bits.insert(*id, bits.unwrap_or_default());
             }
+            taken.push((key, *live));
+        }
+        // When the bits of all legs are there: what is not known of a chunk is not kept for the next process.
+        for (key, live) in taken {
             if let Some(slot) = self.slot(key) {
-                slot.take_over(*live);
+                slot.take_over(live);
             }
         }
         Ok(())

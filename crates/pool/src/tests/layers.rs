@@ -41,38 +41,52 @@ fn flush(lu: u32) -> Step {
     ask_for(Request::Flush { lu })
 }
 
-fn setups() -> Vec<Setup> {
-    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 9, tier: 0, group: 0 };
-    let mut world = fresh(&[1, 2, 3].map(pv));
-    let mut setups = Vec::new();
-    let mut run = |name, steps: &[Step]| {
-        for step in steps {
-            let Step::Ask(request) = step else { panic!("a request") };
-            let tag = world.submit(*request);
-            world.rest();
-            assert_eq!(
-                (world.oracle.is_open(tag), world.faults.get(&tag)),
-                (false, None),
-                "{step:?}"
-            );
-        }
-        for pv in 0..3 {
-            let mark = world.disks.mark();
-            world.disks.flush(pv, mark);
-        }
-        setups.push(Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() });
+/// A pool of three PVs in these failure groups.
+fn pool(groups: [u8; 3], chunks: u32) -> World {
+    let pv = |number: u8| NewPv {
+        pv: Uuid([number; 16]),
+        chunks,
+        tier: 0,
+        group: groups[usize::from(number) - 1],
     };
+    fresh(&[1, 2, 3].map(pv))
+}
+
+/// Carries out steps, and is a setup then.
+fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Setup {
+    for step in steps {
+        let Step::Ask(request) = step else { panic!("a request") };
+        let tag = world.submit(*request);
+        world.rest();
+        assert_eq!((world.oracle.is_open(tag), world.faults.get(&tag)), (false, None), "{step:?}");
+    }
+    for pv in 0..3 {
+        let mark = world.disks.mark();
+        world.disks.flush(pv, mark);
+    }
+    Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() }
+}
+
+fn setups() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
-    run("alone", &[create, create, write(A, 0, 12 * KIB), flush(A)]);
-    run("shared", &[snapshot(&[A]), ask_for(Request::Clone { snapshot: S })]);
-    run("above", &[write(A, 2 * KIB, 4 * KIB), write(C, 0, 512), flush(A), flush(C)]);
-    run("checkpointed", &[ask_for(Request::Checkpoint), write(A, 64 * KIB, 4 * KIB)]);
-    // Twelve chunks for LUs: all but none have an owner.
+    let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
+    let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S })];
+    let above = [write(A, 2 * KIB, 4 * KIB), write(C, 0, 512), flush(A), flush(C)];
+    let checkpointed = [ask_for(Request::Checkpoint), write(A, 64 * KIB, 4 * KIB)];
     let big = ask_for(Request::Create { chunks: 12, thick: false, tier: 0 });
     let fill = (0..8).map(|chunk| write(7, chunk * CHUNK_BYTES, 512));
-    run("almost full", &[vec![big], fill.collect()].concat());
-    run("full", &[write(7, 8 * CHUNK_BYTES, 512), flush(7)]);
-    setups
+    let mut world = pool([0; 3], 9);
+    let mut mirrored = pool([0, 1, 1], 9);
+    vec![
+        setup(&mut world, "alone", &alone),
+        setup(&mut world, "shared", &shared),
+        setup(&mut world, "above", &above),
+        setup(&mut world, "checkpointed", &checkpointed),
+        // Of twelve chunks for LUs all but one have an owner.
+        setup(&mut world, "almost full", &[vec![big], fill.collect()].concat()),
+        setup(&mut world, "full", &[write(7, 8 * CHUNK_BYTES, 512), flush(7)]),
+        setup(&mut mirrored, "mirrored", &[&alone[..], &shared, &above, &checkpointed].concat()),
+    ]
 }
 
 fn alphabet() -> Vec<Step> {
@@ -175,6 +189,12 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         ("almost full", vec![move_layer(0), write(B, 0, 128 * KIB), flush(B)]),
         ("almost full", vec![move_layer(1), write(B, 0, 128 * KIB), flush(B)]),
         ("almost full", vec![move_layer(2), write(B, 0, 128 * KIB), flush(B)]),
+        // Each part is in two places.
+        (
+            "mirrored",
+            vec![write(A, 2 * KIB, 4 * KIB), flush(A), checkpoint, write(A, 0, 512), flush(A)],
+        ),
+        ("mirrored", vec![write(A, 62 * KIB, 4 * KIB), snapshot(&[A]), durable, Step::Kill]),
         // What was a container is what somebody else waits for.
         ("full", vec![delete(C), write(B, 0, 4 * KIB), flush(B)]),
         ("full", vec![rollback(A, S), write(B, 0, 12 * KIB), flush(B)]),
@@ -318,9 +338,12 @@ proptest! {
     /// Whatever is written, frozen, rolled back, copied and deleted, one after the other, is what a copy of all of it would be.
     #[test]
     fn layers_are_as_whole_copies(
+        groups in prop::sample::select(vec![[0; 3], [0, 1, 1]]),
         steps in prop::collection::vec((0..12_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
     ) {
-        let mut world = world_of("alone");
+        let mut world = pool(groups, 40);
+        let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+        setup(&mut world, "", &[create, create, write(A, 0, 12 * KIB), flush(A)]);
         let mut model: Model = BTreeMap::from([(A, BTreeMap::new()), (B, BTreeMap::new())]);
         model.insert(A, (0..24).map(|sector| (sector, (A, 3))).collect());
         let first = read_all(Image::new(world.disks.now()), None, None).unwrap().1;
@@ -424,4 +447,19 @@ fn a_container_without_a_page_stops_its_layer_alone() {
     ask(&mut world, ask_for(Request::Checkpoint));
     let written = ask(&mut world, write(A, 0, 512));
     assert_eq!(world.faults.get(&written), Some(&Fault::Medium), "nothing is made up");
+}
+
+/// A process takes over what another knew of both legs of a chunk, and dies before anybody has used it.
+#[test]
+fn what_was_taken_over_is_kept_for_the_next() {
+    let mut world = pool([0, 1, 1], 9);
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    setup(&mut world, "", &[create, write(A, 0, 4 * KIB), ask_for(Request::Checkpoint)]);
+    let before = world.pool.shadow();
+    for _ in 0..2 {
+        world.kill().unwrap();
+        world.rest();
+    }
+    judge(Image::new(world.disks.now()), Some(&world.pool.shadow()), &world.oracle, None).unwrap();
+    assert_ne!(before, world.pool.shadow(), "of another epoch");
 }
