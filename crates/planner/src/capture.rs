@@ -395,6 +395,15 @@ macro_rules! kinds {
 
             /// The command that prints such a report.
             pub fn command(&self) -> &'static str {
+                match self {
+                    Report::Level(level) if level.system == System::Aix => "oslevel -s",
+                    Report::HmcList(list) if list.is_of_hardware() => "lshwres",
+                    _ => self.usual_command(),
+                }
+            }
+
+            /// The command of most reports of its kind.
+            fn usual_command(&self) -> &'static str {
                 match self { $(Report::$variant(_) => $command,)* }
             }
 

@@ -9,6 +9,8 @@ mod disks;
 mod ethernet;
 #[path = "readers/fibre.rs"]
 mod fibre;
+#[path = "readers/forms.rs"]
+mod forms;
 #[path = "readers/identity.rs"]
 mod identity;
 #[path = "readers/logs.rs"]

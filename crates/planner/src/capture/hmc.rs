@@ -27,6 +27,24 @@ pub struct HmcList {
     pub rows: Vec<HmcRow>,
 }
 
+impl HmcList {
+    /// Whether it was `lshwres` that printed it.
+    pub(super) fn is_of_hardware(&self) -> bool {
+        let words = self.head.command.iter().flat_map(|typed| typed.value.split_whitespace());
+        words.map(|word| word.rsplit('/').next().unwrap_or(word)).any(|word| word == "lshwres")
+    }
+
+    /// What of the system it lists, as its command says: `-r virtualio --rsubtype fc --level lpar`.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        let words: Vec<&str> =
+            self.head.command.iter().flat_map(|typed| typed.value.split_whitespace()).collect();
+        let named = |pair: &&[&str]| matches!(pair[0], "-r" | "--rsubtype" | "--level");
+        let named = words.windows(2).filter(named).flatten().copied();
+        named.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// One row. Rows of a list that have the same fields share the names of these.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HmcRow {

@@ -188,6 +188,11 @@ impl<'t> Page<'t> {
         masked
     }
 
+    /// Whether a value is not there, and nothing of this report was made unreadable.
+    pub(super) fn lacks<T>(&self, value: &Option<T>) -> bool {
+        value.is_none() && self.head.masked.is_empty()
+    }
+
     fn settle(&mut self) {
         for Stray { line, why, .. } in self.stray.drain(..) {
             text::keep(&mut self.head.unread, line, why);

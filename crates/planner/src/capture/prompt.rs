@@ -331,8 +331,8 @@ pub(super) fn parse(typed: &str, at: At) -> Command<'_> {
         let (segment, after) = cut_segment(text);
         rest = after;
         let odd = |quote: &char| segment.matches(*quote).count() % 2 == 1;
-        let mut stages = segment.split('|');
-        let part = stages.next().and_then(part);
+        let (first, filter) = cut_filter(segment);
+        let part = part(first);
         let own = part.as_ref().and_then(|part| part.partition);
         let inside = quoted.map(|(host, _)| host);
         quoted = match quoted {
@@ -342,7 +342,7 @@ pub(super) fn parse(typed: &str, at: At) -> Command<'_> {
         };
         let Some(mut part) = part else { continue };
         part.partition = own.or(inside);
-        part.filter = stages.next().and_then(|text| text.split_ascii_whitespace().next());
+        part.filter = filter.and_then(|text| text.split_ascii_whitespace().next());
         parts.push(part);
     }
     Command { typed: Read { value: typed, at }, parts }
@@ -355,11 +355,38 @@ fn cut_segment(text: &str) -> (&str, Option<&str>) {
         let length = match (bytes[end], bytes.get(end + 1)) {
             (b'&', Some(b'&')) => 2,
             (b'&', _) => continue,
+            (b';', _) if is_format(&text[..end]) => continue,
             _ => 1,
         };
         return (&text[..end], Some(&text[end + length..]));
     }
     (text, None)
+}
+
+/// What stands before the first `|`, and what stands between that and the second.
+fn cut_filter(text: &str) -> (&str, Option<&str>) {
+    let pipe = |text: &str| {
+        let mut ends = memchr::memchr_iter(b'|', text.as_bytes());
+        ends.find(|end| !is_format(&text[..*end]))
+    };
+    let Some(end) = pipe(text) else { return (text, None) };
+    let rest = &text[end + 1..];
+    (&text[..end], Some(pipe(rest).map_or(rest, |end| &rest[..end])))
+}
+
+/// Whether a text ends within the quotes, or behind the backslash, of a format: a sign there is one between columns.
+fn is_format(before: &str) -> bool {
+    let flags = ["-F", "-fmt"];
+    let Some((at, flag)) =
+        flags.iter().filter_map(|flag| Some((before.rfind(&format!(" {flag}"))?, flag))).max()
+    else {
+        return false;
+    };
+    let value = before[at + 1 + flag.len()..].trim_start();
+    match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => value.matches(quote).count() == 1,
+        _ => before.ends_with('\\') && !value.contains(char::is_whitespace),
+    }
 }
 
 fn part(text: &str) -> Option<Part<'_>> {

@@ -4,7 +4,7 @@
 //! others (`lsattr`, forms made with `-fmt`) are recognised by the command, and without one only where their lines
 //! cannot be anything else.
 
-use super::prompt::{self, Part, Prompt};
+use super::prompt::{self, Command, Part, Prompt};
 use super::text::{self, Line, Lines};
 use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part};
 
@@ -413,6 +413,9 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         }
         "lsmpio" => Kind::DiskPaths,
         "pcmpath" | "datapath" if part.has("device") => Kind::DiskPaths,
+        "pcmpath" | "datapath" => {
+            return Expected::Refused("this form is not read; run pcmpath query device");
+        }
         "errpt" => Kind::Errpt,
         "prtconf" if part.args.is_empty() => Kind::Prtconf,
         "vmstat" if !["-v", "-s", "-P", "-p", "-f", "-i"].iter().any(|form| part.has(form)) => {
@@ -422,10 +425,15 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         "lsps" => Kind::Lsps,
         "uptime" => Kind::Uptime,
         "lssyscfg" | "lshwres" => Kind::HmcList,
+        "lsmap" if part.has("-field") && !part.has("-fmt") => {
+            return Expected::Refused(
+                "lsmap with -field is read with -fmt only; run lsmap -all, with -npiv or -net",
+            );
+        }
         "lsmap" if part.has("-npiv") => Kind::LsmapNpiv,
         "lsmap" if part.has("-net") => Kind::LsmapNet,
         "lsmap" if part.has("-vnic") && !part.has("-fmt") && !part.has("-field") => Kind::LsmapVnic,
-        "lsmap" if part.has("-vnic") || part.has("-clustername") || part.has("-field") => {
+        "lsmap" if part.has("-vnic") || part.has("-clustername") => {
             return Expected::Refused(
                 "this form of lsmap is not read; run lsmap -all, with -npiv or -net",
             );
@@ -470,23 +478,42 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
     Expected::Report(kind)
 }
 
+/// Why what a command printed is not read, although its report is known here.
+pub(super) fn not_understood(command: &Command<'_>) -> String {
+    let typed = command.typed.value;
+    let filtered = |part: &&Part<'_>| part.program == "lsmap" && part.filter.is_some();
+    let rows = command.parts.iter().find(filtered).map(|part| match part.has("-npiv") {
+        true => "vfchost",
+        false if part.has("-net") => "^ent",
+        false => "vhost",
+    });
+    match rows {
+        Some(rows) => format!(
+            "printed by `{typed}`: which adapters these lines are of was filtered away; keep those rows, too: grep -E '{rows}|…'"
+        ),
+        None => format!("printed by `{typed}` and not understood"),
+    }
+}
+
 /// The columns that a command asks for with `-F`, or the attributes whose values alone it asks for.
 pub(super) fn format(part: &Part<'_>) -> Vec<String> {
     if part.program == "lsattr" {
         let asked = part.args.windows(2).filter(|pair| pair[0] == "-a").map(|pair| pair[1]);
         return asked.map(str::to_owned).collect();
     }
-    if !matches!(part.program, "lspath" | "lssyscfg" | "lshwres") {
-        return Vec::new();
-    }
-    let Some(index) = part.args.iter().position(|arg| arg.starts_with("-F")) else {
+    let flag = match part.program {
+        "lspath" | "lssyscfg" | "lshwres" => "-F",
+        "lsmap" => "-field",
+        _ => return Vec::new(),
+    };
+    let Some(index) = part.args.iter().position(|arg| arg.starts_with(flag)) else {
         return Vec::new();
     };
     let rest = part.args.get(index..).unwrap_or(&[]).iter().enumerate();
     let words = rest.take_while(|(at, arg)| *at == 0 || !arg.starts_with('-'));
     words
-        .flat_map(|(_, arg)| arg.trim_start_matches("-F").split([':', ',', ';', ' ']))
-        .map(|word| word.trim_matches(['"', '\'']).to_owned())
+        .flat_map(|(_, arg)| arg.trim_start_matches(flag).split([':', ',', ';', '|', ' ']))
+        .map(|word| word.trim_matches(['"', '\'', '\\']).to_owned())
         .filter(|word| !word.is_empty())
         .collect()
 }
@@ -526,6 +553,7 @@ pub(super) fn attribute<'t>(part: &Part<'t>) -> Option<&'t str> {
         "lsattr" => part.after("-a"),
         "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
         "pv" | "lspv" => part.after("-sp"),
+        "lssp" => part.after("-clustername"),
         "lsnportlogin" | "lssyscfg" | "lshwres" => part.after("-m"),
         _ => None,
     }?;

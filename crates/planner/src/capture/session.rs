@@ -502,11 +502,9 @@ impl<'t> Session<'_, 't> {
         self.puzzles.extend(expected.map(|kind| (line.at, kind)));
         let [puzzling, unread] = &mut self.whys;
         let why = match &self.command {
-            Some(command) if expected.is_some() => puzzling
-                .get_or_insert_with(|| {
-                    format!("printed by `{}` and not understood", command.typed.value)
-                })
-                .as_str(),
+            Some(command) if expected.is_some() => {
+                puzzling.get_or_insert_with(|| recognise::not_understood(command)).as_str()
+            }
             Some(command) => unread
                 .get_or_insert_with(|| {
                     format!("printed by `{}`, which is not read", command.typed.value)
@@ -609,7 +607,7 @@ impl<'t> Session<'_, 't> {
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
         let lines = self.lines_of(head);
-        if unread >= 3
+        if (unread >= 3 || (unread == 2 && head.incomplete.is_some()))
             && (head.incomplete.is_some()
                 || usize::try_from(unread).unwrap_or(usize::MAX) >= lines.div_ceil(4))
         {

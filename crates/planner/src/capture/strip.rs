@@ -219,7 +219,11 @@ fn is_file(name: &str) -> bool {
 /// `<13>Nov 22 14:05:09 vios1 user:notice root[4711]: text`, also with a time of ISO 8601.
 fn log(line: &str) -> Option<(&str, &str)> {
     let text = match line.strip_prefix('<') {
-        Some(rest) => rest.split_once('>')?.1,
+        Some(rest) => {
+            let text = rest.split_once('>')?.1;
+            // RFC 5424 has its version there.
+            text.strip_prefix("1 ").unwrap_or(text)
+        }
         None => line,
     };
     let text = match date_and_time(text) {
@@ -241,6 +245,9 @@ fn log(line: &str) -> Option<(&str, &str)> {
         let (name, after) = after.split_once(':')?;
         (forwarded, rest) = (Some(name), after.trim_start());
     }
+    if let Some(text) = behind_header(rest) {
+        return Some((forwarded.unwrap_or(host), text));
+    }
     // The program comes last of at most three words, with a colon.
     for _ in 0..3 {
         let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -253,6 +260,16 @@ fn log(line: &str) -> Option<(&str, &str)> {
         }
     }
     None
+}
+
+/// What follows the program, its number, the message's name and its data as RFC 5424 has them: `capt 4711 - - text`.
+fn behind_header(rest: &str) -> Option<&str> {
+    let mut words = rest.splitn(5, ' ');
+    let (program, number, name, data) =
+        (words.next()?, words.next()?, words.next()?, words.next()?);
+    let is_number = number == "-" || number.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = !program.ends_with(':') && program.len() <= 48 && is_number && !number.is_empty();
+    (fits && name.len() <= 32 && data == "-").then(|| words.next().unwrap_or(""))
 }
 
 /// What follows `14:05:09`, also with a fraction.

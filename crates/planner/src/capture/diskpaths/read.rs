@@ -79,7 +79,45 @@ fn is_device(word: &str) -> bool {
 pub(in crate::capture) fn is_row(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let status = words.next().is_some_and(|word| state(word).is_some());
-    status && words.next().is_some_and(is_device) && words.next().is_some_and(is_device)
+    let aligned =
+        status && words.next().is_some_and(is_device) && words.next().is_some_and(is_device);
+    aligned || delimited(text).is_some()
+}
+
+/// What a row made with `-fmt` says, in whatever order: no field can be taken for another.
+struct Delimited<'t> {
+    status: &'t str,
+    disk: &'t str,
+    parent: &'t str,
+    connection: Option<&'t str>,
+}
+
+fn delimited(text: &str) -> Option<Delimited<'_>> {
+    // A row has one sign between its fields and no space; most lines have spaces.
+    if text.len() > 160 || text.contains(' ') || !text.contains("disk") {
+        return None;
+    }
+    let numbered = |word: &str, kinds: &[&str]| {
+        let number = kinds.iter().find_map(|kind| word.strip_prefix(kind));
+        number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    [':', ';', '|', ','].into_iter().find_map(|sign| {
+        let mut fields: Vec<&str> = text.splitn(WORDS, sign).collect();
+        let mut take = |is: &dyn Fn(&str) -> bool| {
+            let at = fields.iter().position(|field| is(field))?;
+            Some(fields.remove(at))
+        };
+        let status = take(&|word| STATES.iter().any(|(name, _)| *name == word))?;
+        let disk = take(&|word| numbered(word, &["hdisk"]))?;
+        let parent =
+            take(&|word| numbered(word, &["fscsi", "vscsi", "iscsi", "sas", "sissas", "nvme"]))?;
+        let is_connection = |word: &str| {
+            word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b',')
+        };
+        Some(Delimited { status, disk, parent, connection: take(&is_connection) })
+    })
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
@@ -184,20 +222,37 @@ fn cells<'t>(page: &Page<'_>, text: &'t str, places: &Places) -> ([&'t str; WORD
             count += 1;
         }
     };
-    let signs = || page.delimiter.into_iter().chain([':', ';', ',']);
+    let signs = || page.delimiter.into_iter().chain([':', ';', '|', ',']);
     let aligned = page.format.is_empty() && page.delimiter.is_none();
     if aligned || text.contains(' ') {
         text.split_ascii_whitespace().for_each(put);
     } else if let Some(sign) = signs().find(|sign| text.split(*sign).count() == places.columns) {
         text.split(sign).for_each(put);
     } else {
-        text.split([':', ',', ';']).for_each(put);
+        text.split([':', ',', ';', '|']).for_each(put);
     }
     (words, count)
 }
 
 /// The words of a row by its columns; `path_status` may be empty, and what is behind the last column belongs to none.
 fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath> {
+    if page.format.is_empty()
+        && let Some(Delimited { status, disk, parent, connection }) = delimited(text)
+    {
+        return Some(DiskPath {
+            at,
+            disk: disk.to_owned(),
+            state: state(status)?,
+            status: as_printed(status),
+            detail: None,
+            id: None,
+            parent: Some(parent.to_owned()),
+            connection: connection.map(str::to_owned),
+            serial: None,
+            selected: None,
+            errors: None,
+        });
+    }
     let (words, count) = cells(page, text, places);
     // Columns behind one that is empty have moved.
     let empty = places.detail.filter(|_| count + 1 == places.columns);

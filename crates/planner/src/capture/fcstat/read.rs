@@ -492,7 +492,7 @@ fn judge(page: &mut Page<'_>, report: &Fcstat) {
         page.incomplete("the counts under FC SCSI Adapter Driver Information are missing");
     } else if report.traffic.output_bytes.is_none() {
         page.incomplete("FC SCSI Traffic Statistics are missing or not whole");
-    } else if report.wwpn.is_none() || report.seconds_since_reset.is_none() {
+    } else if page.lacks(&report.wwpn) || report.seconds_since_reset.is_none() {
         page.incomplete("the part with names and Seconds Since Last Reset is missing");
     }
 }

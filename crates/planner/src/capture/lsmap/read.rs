@@ -1,5 +1,7 @@
 //! Reads `lsmap`, as it is printed for people and with `-fmt`.
 
+mod asked;
+
 use super::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 use crate::capture::page::{Page, put};
 use crate::capture::recognise::words;
@@ -24,6 +26,7 @@ pub(in crate::capture) fn scsi(page: &mut Page<'_>) -> Option<Report> {
         return None;
     }
     if let Some(vtd) = adapters.last().and_then(|last| last.devices.last())
+        && page.format.is_empty()
         && (vtd.status.is_none() || vtd.backing.is_none())
     {
         page.incomplete(&format!("{} has no status or no backing device", vtd.name));
@@ -172,6 +175,9 @@ pub(in crate::capture) fn field_count(text: &str, delimiter: char) -> usize {
 /// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`, six fields for each device.
 fn scsi_formatted(page: &mut Page<'_>, adapters: &mut Vec<ScsiMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
+    if !page.format.is_empty() {
+        return asked::scsi(page, adapters, line, delimiter);
+    }
     let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
     let [name, physloc, client, devices @ ..] = &fields[..] else { return false };
     if !is_device(name, "vhost") {
@@ -224,7 +230,7 @@ pub(in crate::capture) fn npiv(page: &mut Page<'_>) -> Option<Report> {
         }
     }
     let last = adapters.last()?;
-    if last.status.is_none() || last.flags.is_none() {
+    if page.format.is_empty() && (last.status.is_none() || last.flags.is_none()) {
         page.incomplete(&format!("{} has no status or no flags", last.name));
     }
     Some(Report::LsmapNpiv(LsmapNpiv { head: page.close(), adapters }))
@@ -354,6 +360,9 @@ fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
 /// `name:physloc:clntid:clntname:clntos:status:fc:fcphysloc:ports:flags:vfcclient:vfcclientdrc`
 fn npiv_formatted(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
+    if !page.format.is_empty() {
+        return asked::npiv(page, adapters, line, delimiter);
+    }
     let fields: Vec<&str> = fields(line.trimmed(), delimiter).collect();
     let [name, physloc, id, client, os, status, port, port_physloc, count, flag, adapter, drc] =
         fields[..]

@@ -12,6 +12,9 @@ pub(in crate::capture) fn lssp(page: &mut Page<'_>) -> Option<Report> {
     let mut table: Option<Vec<&str>> = None;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
+        if table.is_none() && pools.is_empty() && page.filter.is_some() {
+            table = columns_of_row(text);
+        }
         if let Some(columns) = pool_columns(text) {
             if table.is_some() {
                 break;
@@ -73,6 +76,26 @@ fn pool_columns(text: &str) -> Option<Vec<&'static str>> {
         _ => "",
     }));
     Some(columns)
+}
+
+/// The columns of a row whose heading a filter took away, by how many there are and the word for its kind.
+fn columns_of_row(text: &str) -> Option<Vec<&'static str>> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    match words[..] {
+        [_, _, _, _, _, "LVPOOL" | "FBPOOL"] => {
+            Some(vec!["POOL_NAME", "POOL_SIZE", "FREE_SPACE", "ALLOC", "BDS", "POOL_TYPE"])
+        }
+        [_, _, _, _, _, "CLPOOL", _] => Some(vec![
+            "POOL_NAME",
+            "POOL_SIZE",
+            "FREE_SPACE",
+            "TOTAL_LU_SIZE",
+            "TOTAL_LUS",
+            "POOL_TYPE",
+            "POOL_ID",
+        ]),
+        _ => None,
+    }
 }
 
 fn pool_row(page: &mut Page<'_>, pools: &mut Vec<Pool>, columns: &[&str], line: Line<'_>) -> bool {
@@ -142,7 +165,16 @@ fn pool_field(page: &mut Page<'_>, pools: &mut Vec<Pool>, line: Line<'_>) -> boo
         "POOL_TYPE",
         "POOL_ID",
     ];
-    let Some(pool) = pools.last_mut().filter(|_| keys.contains(&key)) else { return false };
+    if !keys.contains(&key) {
+        return false;
+    }
+    // A cluster has one pool: where a filter took its name away, it is known by the cluster.
+    if pools.is_empty()
+        && let Some(cluster) = page.asked.clone().filter(|_| page.filter.is_some())
+    {
+        pools.push(self::pool(&format!("of {cluster}"), line.at));
+    }
+    let Some(pool) = pools.last_mut() else { return false };
     page.take();
     if !set_pool(pool, key, value, line.at) {
         page.doubt(line, DOUBT);

@@ -1,0 +1,103 @@
+//! `lsmap -field … -fmt`: the fields that the command names, in its order; those of target devices come again for each.
+
+use super::{BAD_VALUE, NpivMap, ScsiMap, fields, flags, is_device, mirrored, npiv_map, partition};
+use super::{Line, Page, number, put, text_field, vtd};
+
+/// The fields that are of the adapter and not of what is behind it.
+const OF_ADAPTER: [&str; 3] = ["svsa", "physloc", "clientid"];
+
+pub(super) fn scsi(
+    page: &mut Page<'_>,
+    adapters: &mut Vec<ScsiMap>,
+    line: Line<'_>,
+    delimiter: char,
+) -> bool {
+    let at = line.at;
+    let names: Vec<String> = page.format.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let (own, of_device): (Vec<&str>, Vec<&str>) =
+        names.iter().map(String::as_str).partition(|name| OF_ADAPTER.contains(name));
+    let values: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
+    // Fields of the adapter stand before those of the devices, or no one can tell where these begin.
+    let in_order = names.iter().take(own.len()).all(|name| OF_ADAPTER.contains(&name.as_str()));
+    let Some((first, devices)) = values.split_at_checked(own.len()).filter(|_| in_order) else {
+        return false;
+    };
+    let value = |name: &str| own.iter().position(|own| *own == name).map(|place| first[place]);
+    let Some(name) = value("svsa").filter(|name| is_device(name, "vhost")) else { return false };
+    let devices = match devices {
+        [] | [""] | ["NO VIRTUAL TARGET DEVICE FOUND"] => &[],
+        devices => devices,
+    };
+    if !devices.is_empty()
+        && (of_device.first() != Some(&"vtd") || !devices.len().is_multiple_of(of_device.len()))
+    {
+        return false;
+    }
+    page.take();
+    let mut map = ScsiMap {
+        at,
+        name: name.to_owned(),
+        physloc: None,
+        client_partition: value("clientid").and_then(|text| partition(text, at)),
+        devices: Vec::new(),
+    };
+    text_field(&mut map.physloc, value("physloc").unwrap_or_default(), at);
+    for chunk in devices.chunks(of_device.len().max(1)) {
+        let mut device = vtd(chunk[0], at);
+        for (name, value) in of_device.iter().zip(chunk).skip(1) {
+            let fits = match *name {
+                "status" => text_field(&mut device.status, value, at),
+                "lun" => number(value).is_some_and(|lun| put(&mut device.lun, lun, at)),
+                "backing" => text_field(&mut device.backing, value, at),
+                "bdphysloc" => text_field(&mut device.physloc, value, at),
+                "mirrored" => mirrored(&mut device.mirrored, value, at),
+                _ => true,
+            };
+            if !fits {
+                page.doubt(line, BAD_VALUE);
+            }
+        }
+        map.devices.push(device);
+    }
+    adapters.push(map);
+    true
+}
+
+pub(super) fn npiv(
+    page: &mut Page<'_>,
+    adapters: &mut Vec<NpivMap>,
+    line: Line<'_>,
+    delimiter: char,
+) -> bool {
+    let at = line.at;
+    let names: Vec<String> = page.format.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let values: Vec<&str> = fields(line.trimmed(), delimiter).collect();
+    let place = names.iter().position(|name| name == "name");
+    let Some(name) = place.and_then(|place| values.get(place)) else { return false };
+    if !is_device(name, "vfchost") || values.len() != names.len() {
+        return false;
+    }
+    page.take();
+    let mut map = npiv_map(name, at);
+    for (name, value) in names.iter().zip(values) {
+        let fits = match name.as_str() {
+            "physloc" => text_field(&mut map.physloc, value, at),
+            "clntid" => value.parse().is_ok_and(|id| put(&mut map.client_id, id, at)),
+            "clntname" => text_field(&mut map.client_name, value, at),
+            "clntos" => text_field(&mut map.client_os, value, at),
+            "status" => text_field(&mut map.status, value, at),
+            "fc" | "fcname" => text_field(&mut map.port, value, at),
+            "fcphysloc" => text_field(&mut map.port_physloc, value, at),
+            "ports" => value.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at)),
+            "flags" => flags(&mut map, value, at),
+            "vfcclient" => text_field(&mut map.client_adapter, value, at),
+            "vfcclientdrc" => text_field(&mut map.client_drc, value, at),
+            _ => true,
+        };
+        if !fits {
+            page.doubt(line, BAD_VALUE);
+        }
+    }
+    adapters.push(map);
+    true
+}
