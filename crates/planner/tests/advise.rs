@@ -18,6 +18,8 @@ mod front;
 mod identity;
 #[path = "advise/logins.rs"]
 mod logins;
+#[path = "advise/over_days.rs"]
+mod over_days;
 #[path = "advise/paths.rs"]
 mod paths;
 #[path = "advise/pending.rs"]

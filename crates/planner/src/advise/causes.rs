@@ -82,6 +82,7 @@ pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -
         .filter(|draft| draft.rule == "fc-link-errors")
         .map(|draft| draft.host)
         .collect();
+    tell_storage_ports_once(&mut drafts, &spoken);
     tell_arrays_once(&mut drafts, spoken);
     one_command_each(&mut drafts);
     for draft in &mut drafts {
@@ -141,6 +142,24 @@ fn tell_pairs_once(drafts: &mut Vec<Draft>) {
         if let Some(twin) = twin {
             let twin = drafts.remove(twin);
             drafts[at].speaks_for(&twin);
+        }
+        at += 1;
+    }
+}
+
+/// A storage port that several systems have lost is one trouble: the first of them says it of all.
+fn tell_storage_ports_once(drafts: &mut Vec<Draft>, spoken: impl Fn(usize) -> String) {
+    let mut at = 0;
+    while at < drafts.len() {
+        if !drafts[at].storage_ports.is_empty() {
+            let rest = drafts.split_off(at + 1);
+            let ports = &drafts[at].storage_ports;
+            let (others, rest): (Vec<Draft>, Vec<Draft>) =
+                rest.into_iter().partition(|other| !other.storage_ports.is_disjoint(ports));
+            drafts.extend(rest);
+            if !others.is_empty() {
+                drafts[at].speaks_for_systems(others, &spoken);
+            }
         }
         at += 1;
     }

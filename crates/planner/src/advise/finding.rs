@@ -212,6 +212,8 @@ pub(super) struct Draft {
     pub(super) twin: Option<String>,
     /// The slow disk that it is about.
     pub(super) slow: Option<SlowDisk>,
+    /// The storage ports that all the paths have in common that are down, and no other path has.
+    pub(super) storage_ports: BTreeSet<String>,
     /// Other systems whose trouble it explains.
     affects: BTreeSet<usize>,
     finding: Finding,
@@ -275,6 +277,7 @@ impl Draft {
             sets: Vec::new(),
             twin: None,
             slow: None,
+            storage_ports: BTreeSet::new(),
             affects: BTreeSet::new(),
             finding,
         }
@@ -387,6 +390,47 @@ impl Draft {
     pub(super) fn slow(mut self, disk: SlowDisk) -> Self {
         self.slow = Some(disk);
         self
+    }
+
+    /// The storage ports that the paths have in common that are down.
+    pub(super) fn at_storage_ports(mut self, ports: BTreeSet<String>) -> Self {
+        self.storage_ports = ports;
+        self
+    }
+
+    /// Says it of several systems that lost their paths to the same storage ports.
+    pub(super) fn speaks_for_systems(
+        &mut self,
+        others: Vec<Self>,
+        spoken: impl Fn(usize) -> String,
+    ) {
+        self.storage_ports.extend(others.iter().flat_map(|other| other.storage_ports.clone()));
+        let ports = self.storage_ports.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let hosts: BTreeSet<usize> =
+            [self.host].into_iter().chain(others.iter().map(|other| other.host)).collect();
+        let names: Vec<String> = hosts.iter().map(|host| spoken(*host)).collect();
+        let why = format!(
+            "Of {} systems all paths to the storage ports {ports} are down and others are up: look at that node or controller of the array, or its links, and not at each system.",
+            hosts.len()
+        );
+        let told: Vec<String> = [self.finding.title.clone()]
+            .into_iter()
+            .chain(others.iter().map(|other| other.finding.title.clone()))
+            .map(|title| format!("{}{}.", title[..1].to_uppercase(), &title[1..]))
+            .collect();
+        self.finding.reasoning.retain(|why| {
+            !why.starts_with("They are all those ") && !why.ends_with("disks are concerned.")
+        });
+        self.finding.reasoning.splice(0..0, [why].into_iter().chain(told));
+        self.finding.object = names.join(" and ");
+        self.finding.title =
+            format!("paths to the storage ports {ports} are down, for {} systems", hosts.len());
+        for other in others {
+            self.confidence = self.confidence.max(other.confidence);
+            self.impact = self.impact.max(other.impact);
+            self.affects.extend(Some(other.host).filter(|host| *host != self.host));
+            add_new(&mut self.finding.evidence, other.finding.evidence);
+        }
     }
 
     /// Says it of several disks of one array: this one and the others.

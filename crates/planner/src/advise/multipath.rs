@@ -174,23 +174,41 @@ fn is_down(path: &DiskPath) -> bool {
     matches!(path.state, PathState::Failed | PathState::Missing)
 }
 
+/// What the paths are that are down and no other path is.
+fn only(all: &[DiskPath], pick: fn(&DiskPath) -> Option<&str>) -> BTreeSet<&str> {
+    let down: BTreeSet<&str> = all.iter().filter(|path| is_down(path)).filter_map(pick).collect();
+    let up: BTreeSet<&str> = all.iter().filter(|path| !is_down(path)).filter_map(pick).collect();
+    let apart = !up.is_empty() && down.is_disjoint(&up);
+    if apart { down } else { BTreeSet::new() }
+}
+
+/// The storage port that a path leads to.
+fn storage_port(path: &DiskPath) -> Option<&str> {
+    let text = path.connection.as_deref()?;
+    Some(text.split(',').next().unwrap_or(text))
+}
+
 /// What failed paths have in common, and the others have not.
 fn common(all: &[DiskPath]) -> Option<String> {
-    let only = |pick: fn(&DiskPath) -> Option<&str>| -> Option<String> {
-        let down: BTreeSet<&str> =
-            all.iter().filter(|path| is_down(path)).filter_map(pick).collect();
-        let up: BTreeSet<&str> =
-            all.iter().filter(|path| !is_down(path)).filter_map(pick).collect();
-        (!down.is_empty() && !up.is_empty() && down.is_disjoint(&up))
-            .then(|| down.into_iter().collect::<Vec<_>>().join(", "))
+    let words = |set: BTreeSet<&str>| {
+        (!set.is_empty()).then(|| set.into_iter().collect::<Vec<_>>().join(", "))
     };
-    if let Some(parents) = only(|path| path.parent.as_deref()) {
+    if let Some(parents) = words(only(all, |path| path.parent.as_deref())) {
         return Some(format!(
             "They are all those over {parents}: look at that side (adapter, VIOS or fabric)."
         ));
     }
-    only(|path| path.connection.as_deref().map(|text| text.split(',').next().unwrap_or(text)))
+    words(only(all, storage_port))
         .map(|targets| format!("They are all those to the storage ports {targets}, over every adapter: look at that node or controller of the array."))
+}
+
+/// The storage ports that only paths have that are down, where these are names of ports that every system has for them.
+fn lost_ports(all: &[DiskPath]) -> BTreeSet<String> {
+    let is_wwpn = |port: &&str| {
+        let digits = port.trim_start_matches("0x");
+        digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    only(all, storage_port).into_iter().filter(is_wwpn).map(str::to_ascii_lowercase).collect()
 }
 
 fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
@@ -241,6 +259,7 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         draft
             .through(served_by(view, system.host, &down))
             .through(given_by(view, system.host, &down))
+            .at_storage_ports(lost_ports(&list.paths))
             .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
             .harm("Until then the other paths carry everything, and nothing is behind them.")
             .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),

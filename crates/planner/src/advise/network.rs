@@ -6,6 +6,7 @@
 
 mod backup;
 mod checksums;
+mod errors;
 mod lacp;
 mod members;
 mod transmit;
@@ -38,8 +39,11 @@ impl<'a> Wire<'a> {
         self.samples.last().copied().unwrap_or(self.samples[0])
     }
 
+    /// Whether it is a virtual adapter; without `-d` or `-all` its type alone says so.
     fn is_virtual(&self) -> bool {
-        self.last().virtual_adapter.is_some()
+        let last = self.last();
+        let kind = last.device_type.as_ref().map_or("", |read| &read.value);
+        last.virtual_adapter.is_some() || kind.starts_with("Virtual I/O Ethernet")
     }
 
     /// A shared adapter or an aggregation, which have counters of their members.
@@ -168,6 +172,10 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.is_physical() && wire.last().received.crc.is_some(), checksums::judge;
     "net-receive-loss" "a physical adapter loses packets that arrive" 1.0
         |wire| wire.is_physical(), receive_loss;
+    "net-receive-errors" "frames arrive broken in another way than by their checksum" 1.1
+        |wire| wire.is_physical() && wire.last().received.errors.is_some(), errors::received;
+    "net-no-mbuf" "packets are lost because the system has no network memory" 1.1
+        |wire| !wire.is_made_of_others() && wire.last().no_mbuf_errors.is_some(), errors::no_mbuf;
     "net-transmit-queue" "a physical adapter's queue overflows with what is to be sent" 1.0
         |wire| wire.is_physical() && wire.last().queue_overflow.is_some(), transmit::judge;
     "net-transmit-errors" "a physical adapter does not get its packets sent" 1.1
@@ -415,16 +423,19 @@ fn exhausted(own: &VirtualEthernet) -> Vec<(&str, u64, At)> {
 }
 
 fn lost(wire: &Wire<'_>) -> Option<Waits> {
-    let failures = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receive_failures)?;
+    let failures = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receive_failures);
     let packets = wire.counter(|adapter| adapter.received.packets)?;
-    waits("Hypervisor Receive Failures", failures, &[packets])
+    if let Some(failures) = failures {
+        return waits("Hypervisor Receive Failures", failures, &[packets]);
+    }
+    // Without the driver's part the general one counts them.
+    waits("No Resource Errors", wire.counter(|adapter| adapter.received.no_resource)?, &[packets])
 }
 
 fn virtual_buffers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let (Some(waits), Some(own)) = (lost(wire), wire.last().virtual_adapter.as_ref()) else {
-        return;
-    };
-    let exhausted = exhausted(own);
+    let Some(waits) = lost(wire) else { return };
+    let own = wire.last().virtual_adapter.as_ref();
+    let exhausted = own.map(exhausted).unwrap_or_default();
     let kinds: Vec<String> = exhausted.iter().map(|(kind, ..)| kind.to_ascii_lowercase()).collect();
     let title = match kinds.is_empty() {
         true => format!("{} loses packets for want of receive buffers", wire.name),
@@ -474,13 +485,17 @@ fn meet(one: &Wire<'_>, two: &Wire<'_>) -> bool {
 }
 
 fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let Some(failures) =
-        wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receiver_failures)
-    else {
-        return;
+    let of = |read: fn(&VirtualEthernet) -> Option<crate::capture::Read<u64>>| {
+        wire.counter(|adapter| read(adapter.virtual_adapter.as_ref()?))
     };
     let Some(packets) = wire.counter(|adapter| adapter.transmitted.packets) else { return };
-    let Some(waits) = waits("Receiver Failures", failures, &[packets]) else { return };
+    let found = match (of(|own| own.receiver_failures), of(|own| own.send_failures)) {
+        (Some(failures), _) => waits("Receiver Failures", failures, &[packets]),
+        // Who does not print the part of them prints the whole.
+        (None, Some(failures)) => waits("Hypervisor Send Failures", failures, &[packets]),
+        (None, None) => None,
+    };
+    let Some(waits) = found else { return };
     // The receiver is among the captures: it speaks for itself.
     let near = |host| host == wire.host || view.same_machine(host, wire.host);
     let itself = |other: &Wire<'_>| other.host == wire.host && other.name == wire.name;

@@ -115,6 +115,12 @@ pub(super) const RESETS_GROWTH: f64 = 3.0;
 pub(super) const RESETS_ONCE: f64 = 100.0;
 /// Packets of an Ethernet adapter whose sending timed out between two captures.
 pub(super) const TIMEOUTS_GROWTH: f64 = 10.0;
+/// Packets of an Ethernet adapter that found no carrier between two captures, with a link.
+pub(super) const NO_CARRIER_GROWTH: f64 = 10.0;
+/// The share of an adapter's receive errors that its own counters of causes leave open, from which these are told.
+pub(super) const UNNAMED_ERRORS_SHARE: f64 = 0.5;
+/// Packets that found no network memory between two captures.
+pub(super) const NO_MBUF_GROWTH: f64 = 10.0;
 /// Ethernet frames with a wrong checksum that grew between two captures …
 pub(super) const FRAME_CRC_GROWTH: f64 = 10.0;
 /// … and their share of the frames that arrived meanwhile.

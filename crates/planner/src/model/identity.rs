@@ -99,6 +99,9 @@ fn names_of_files(all: &[Sighting]) -> BTreeMap<u32, BTreeSet<&str>> {
 /// What joins the reports of one file: the system's name; where the file has no more than one, whatever stands in it.
 fn in_file(sighting: &Sighting, names: &BTreeMap<u32, BTreeSet<&str>>) -> Option<String> {
     sighting.report?;
+    if let Some(system) = &sighting.managed {
+        return Some(format!("{} managed {system}", sighting.file));
+    }
     let several = names.get(&sighting.file).is_some_and(|names| names.len() > 1);
     let name = sighting.marks.get(&Mark::Host).filter(|_| several);
     Some(format!("{} {}", sighting.file, name.map_or("", String::as_str)))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Role;
 use crate::capture::{
-    About, At, Attribute, Entstat, Fcstat, FcstatClient, Lscfg, Report, System, Taken, Wwn,
+    About, At, Attribute, Entstat, Fcstat, FcstatClient, HmcList, Lscfg, Report, System, Taken, Wwn,
 };
 use crate::report::clean::{is_host_name, is_partition_name};
 
@@ -66,6 +66,8 @@ pub(super) struct Sighting {
     pub(super) role: Option<Role>,
     /// When its report was taken.
     pub(super) taken: Option<Taken>,
+    /// The managed system that it is a list of: an HMC printed it, and no partition that is in the same file.
+    pub(super) managed: Option<String>,
 }
 
 impl Sighting {
@@ -223,6 +225,7 @@ pub(super) fn own(at: usize, report: &Report) -> Sighting {
         }
         Report::Host(host) => of_host(s, &host.about),
         Report::Lscfg(list) => of_devices(s, list),
+        Report::HmcList(list) => of_managed(s, list),
         Report::Lsattr(list) => of_system(s, head, &list.attributes),
         Report::LsdevAttr(list) => of_system(s, head, &list.attributes),
         _ => {}
@@ -318,6 +321,38 @@ fn of_system(sighting: &mut Sighting, head: &crate::capture::Head, list: &[Attri
     }
 }
 
+/// The machine that an HMC's list is about, by the name that the HMC gives it at first (`Server-9009-42A-SN78A1B2C`), by
+/// type and serial number in its place (`9009-42A*78A1B2C`), or by the location codes of its virtual slots.
+fn machine(list: &HmcList) -> Option<Slot> {
+    let is_serial =
+        |text: &str| text.len() == 7 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let named = || {
+        let name = &list.system.as_ref()?.value;
+        let (kind, serial) = name.split_once('*').or_else(|| {
+            let (kind, serial) = name.rsplit_once("-SN")?;
+            Some((kind.strip_prefix("Server-").unwrap_or(kind), serial))
+        })?;
+        is_serial(serial).then(|| Slot {
+            machine_type: kind.to_owned(),
+            serial: serial.to_owned(),
+            partition: 0,
+        })
+    };
+    named().or_else(|| list.rows.iter().find_map(|row| Slot::of(row.field("drc_name")?)))
+}
+
+fn of_managed(sighting: &mut Sighting, list: &HmcList) {
+    if let Some(machine) = machine(list) {
+        sighting.keys.push(format!("managed system {}", machine.serial));
+        sighting.on_machine(Some(&machine), None);
+    }
+    if let Some(name) = &list.system {
+        sighting.keys.push(format!("managed system {}", name.value));
+        sighting.alias = alias(&name.value);
+        sighting.managed = Some(name.value.clone());
+    }
+}
+
 /// What another system calls it, if that can be a name.
 fn alias(name: &str) -> Option<String> {
     is_partition_name(name).then(|| name.to_owned())
@@ -377,6 +412,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
             }
         }
         Report::HmcList(list) => {
+            let machine = machine(list);
             for row in &list.rows {
                 let id = row.field("lpar_id");
                 // `lssyscfg -r lpar` calls it `name`, as `-r prof` does a profile beside its partition.
@@ -387,7 +423,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
                     client.called(name);
                     client.alias = alias(name);
                 }
-                client.on_machine(None, id.and_then(|id| id.parse().ok()));
+                client.on_machine(machine.as_ref(), id.and_then(|id| id.parse().ok()));
                 all.push(client);
             }
         }

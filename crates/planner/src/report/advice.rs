@@ -2,6 +2,7 @@
 
 mod coverage;
 mod front;
+mod many;
 mod map;
 
 use std::collections::BTreeSet;
@@ -78,12 +79,28 @@ impl Answer for AdviceReport<'_> {
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = front::page(self.advice);
+        let in_full = many::in_full(self.advice);
+        let is_long = in_full.contains(&false);
         if self.advice.findings.len() > 1 {
-            sections.push(overview(self.advice));
+            let overview = |detail: Detail, shown: &dyn Fn(usize) -> bool| {
+                overview(self.advice, shown).only(detail)
+            };
+            match is_long {
+                true => sections.extend([
+                    overview(Detail::Brief, &|at| in_full.get(at) == Some(&true)),
+                    overview(Detail::Full, &|_| true),
+                ]),
+                false => sections.push(overview(Detail::Always, &|_| true)),
+            }
         }
         sections.extend(map::sections(&self.advice.map));
-        let findings = self.advice.findings.iter().enumerate();
-        sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
+        for (at, (finding, in_full)) in self.advice.findings.iter().zip(&in_full).enumerate() {
+            let detail = if *in_full { Detail::Always } else { Detail::Full };
+            sections.push(finding_section(at + 1, finding).only(detail));
+        }
+        if is_long {
+            sections.push(many::more(self.advice, &in_full).only(Detail::Brief));
+        }
         sections.extend(Section::sources_differ(&self.advice.contradictions));
         sections.extend(compared(self.advice));
         sections.extend(refused(self.captures));
@@ -135,11 +152,9 @@ impl AdviceReport<'_> {
         files.chain(self.captures.reports.iter().filter_map(told)).collect()
     }
 
-    fn cut_section(&self) -> Option<Section> {
-        let list = self.cut_short();
-        (!list.is_empty()).then(|| {
-            Section::new("Reports that may not be whole", Tone::Note).block(Block::List(list))
-        })
+    fn cut_section(&self) -> Vec<Section> {
+        let section = Section::new("Reports that may not be whole", Tone::Note);
+        many::items(&section, self.cut_short())
     }
 }
 
@@ -155,9 +170,9 @@ fn tone(severity: Severity) -> Tone {
     }
 }
 
-fn overview(advice: &Advice) -> Section {
+fn overview(advice: &Advice, shown: &dyn Fn(usize) -> bool) -> Section {
     let mut table = Table::new("", &["#no", "rule", "object", "finding", "#sure"]);
-    for (at, finding) in advice.findings.iter().enumerate() {
+    for (at, finding) in advice.findings.iter().enumerate().filter(|(at, _)| shown(*at)) {
         let sure = format!("{:.0} %", finding.confidence * 100.0);
         table.row_to(
             format!("finding-{}", at + 1),
@@ -246,7 +261,7 @@ fn chart(finding: &Finding) -> Option<Chart> {
 }
 
 /// What IBM's own advisor says, beside what is said here.
-fn compared(advice: &Advice) -> Option<Section> {
+fn compared(advice: &Advice) -> Vec<Section> {
     let columns = ["system", "about", "value", "suggested", "its weight", "here"];
     let mut table = Table::new("", &columns);
     for one in &advice.compared {
@@ -254,14 +269,11 @@ fn compared(advice: &Advice) -> Option<Section> {
     }
     let unsure =
         "The layout of its file could not be confirmed: whatever has a suggested value is listed.";
-    (!table.rows.is_empty()).then(|| {
-        Section::new("What IBM's advisor (part) says", Tone::Plain)
-            .paragraph(unsure)
-            .block(Block::Table(table))
-    })
+    let section = Section::new("What IBM's advisor (part) says", Tone::Plain).paragraph(unsure);
+    many::listed(&section, table)
 }
 
-fn refused(captures: &Captures) -> Option<Section> {
+fn refused(captures: &Captures) -> Vec<Section> {
     let name = |at: At| captures.file_name(at).to_owned();
     let mut table = Table::new("", &["file", "#line", "command", "why"]);
     for refused in &captures.refused {
@@ -272,8 +284,7 @@ fn refused(captures: &Captures) -> Option<Section> {
             refused.why.clone(),
         ]);
     }
-    (!table.rows.is_empty())
-        .then(|| Section::new("Not read", Tone::Warning).block(Block::Table(table)))
+    many::listed(&Section::new("Not read", Tone::Warning), table)
 }
 
 /// The whole list, rule by rule.

@@ -5,6 +5,7 @@
 //! right of a mark is before and after the change.
 
 mod series;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +15,7 @@ use super::{
     Answer, Block, Chart, Limit, Line, Mark, Point, Section, Series, Table, Tone, span, sparkline,
 };
 use crate::advise::thresholds::{CAPPED_PERCENT, FREE_WARNING, FULL_PER_SECOND, UNCAPPED_PERCENT};
-use crate::capture::{
-    At, Attribute, Captures, Change, DiskSample, Pool, Read, Report, Taken, rates,
-};
+use crate::capture::{At, Captures, Change, DiskSample, Pool, Read, Report, Taken, rates};
 use crate::facts::Facts;
 use crate::facts::id::DISK_SERVICE_MS_MAX;
 use crate::model::Model;
@@ -250,17 +249,12 @@ fn since(start: u64, taken: &Taken) -> f64 {
 
 /// What a report is about: command, device and system.
 fn subject(report: &Report, system: &str) -> String {
-    match &report.head().device {
-        Some(device) => format!("{} {} on {system}", report.command(), device.value),
-        None => format!("{} on {system}", report.command()),
-    }
-}
-
-fn attributes(report: &Report) -> Option<&[Attribute]> {
-    match report {
-        Report::Lsattr(report) => Some(&report.attributes),
-        Report::LsdevAttr(report) => Some(&report.attributes),
-        _ => None,
+    match (report, &report.head().device) {
+        (Report::HmcList(list), _) if !list.resource().is_empty() => {
+            format!("{} {} on {system}", report.command(), list.resource())
+        }
+        (_, Some(device)) => format!("{} {} on {system}", report.command(), device.value),
+        (_, None) => format!("{} on {system}", report.command()),
     }
 }
 
@@ -271,20 +265,20 @@ fn changed(
 ) -> Vec<Changed> {
     let mut changes = Vec::new();
     for group in groups.values() {
-        let mut known: BTreeMap<&str, &Attribute> = BTreeMap::new();
+        let mut known: BTreeMap<(String, &str), settings::Setting<'_>> = BTreeMap::new();
         for (seconds, report) in group {
-            let head = report.head();
-            let device = head.device.as_ref().map_or("a device", |read| &read.value);
-            for attribute in attributes(report).unwrap_or_default() {
-                let before = known.insert(&attribute.name, attribute);
-                if let Some(before) = before.filter(|before| before.value != attribute.value) {
+            for (object, setting) in settings::of(report) {
+                let (name, value, at) = setting;
+                let before = known.insert((object.clone(), name), setting);
+                if let Some((_, before, before_at)) = before.filter(|before| before.1 != value) {
+                    let on = if object.is_empty() { "" } else { " on " };
                     changes.push(Changed {
                         seconds: *seconds,
-                        object: format!("{device} on {spoken}"),
+                        object: format!("{object}{on}{spoken}"),
                         system,
-                        attribute: attribute.name.to_string(),
-                        before: (before.value.to_string(), before.at),
-                        after: (attribute.value.to_string(), attribute.at),
+                        attribute: name.to_owned(),
+                        before: (before.to_owned(), before_at),
+                        after: (value.to_owned(), at),
                     });
                 }
             }

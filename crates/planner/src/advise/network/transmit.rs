@@ -3,9 +3,9 @@
 
 use super::Wire;
 use crate::advise::finding::{Draft, Severity};
-use crate::advise::measure::waits;
+use crate::advise::measure::{Counter, waits};
 use crate::advise::out::Out;
-use crate::advise::thresholds::{RESETS_GROWTH, TIMEOUTS_GROWTH};
+use crate::advise::thresholds::{NO_CARRIER_GROWTH, RESETS_GROWTH, TIMEOUTS_GROWTH};
 use crate::advise::view::{View, as_f64, shown};
 use crate::trace::number;
 
@@ -54,11 +54,22 @@ pub(super) fn errors(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let underruns = underruns
         .zip(packets)
         .and_then(|(count, packets)| waits("DMA Underrun", count, &[packets]));
+    let grown = |count: Option<Counter>, least: f64| {
+        count.and_then(|count| Some((count, count.growth().filter(|growth| *growth >= least)?)))
+    };
     let timeouts = wire.counter(|adapter| adapter.transmitted.timeouts);
-    let timeouts = timeouts.and_then(|count| {
-        Some((count, count.growth().filter(|growth| *growth >= TIMEOUTS_GROWTH)?))
+    let timeouts = grown(timeouts, TIMEOUTS_GROWTH);
+    // While the link is down there is no carrier, and that is told by itself; what has no cable sends nothing.
+    let carrier = wire.counter(|adapter| adapter.transmitted.no_carrier);
+    let carrier = grown(carrier, NO_CARRIER_GROWTH).filter(|_| {
+        wire.is_used() && wire.last().link_status.is_some() && wire.link_down().is_none()
     });
-    if underruns.is_none() && timeouts.is_none() {
+    let named = underruns.is_some() || timeouts.is_some() || carrier.is_some();
+    let errors = wire.counter(|adapter| adapter.transmitted.errors).filter(|_| !named);
+    let errors = errors
+        .zip(packets)
+        .and_then(|(count, packets)| waits("Transmit Errors", count, &[packets]));
+    if !named && errors.is_none() {
         return;
     }
     let title = format!("{} does not get its packets sent", wire.name);
@@ -75,7 +86,20 @@ pub(super) fn errors(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             number(growth)
         ));
     }
-    let confidence = underruns.map_or(0.85, |waits| waits.confidence);
+    if let Some((count, growth)) = carrier {
+        let figure = count.growth_figure("growth of No Carrier Sense", "packets");
+        draft = figure.into_iter().fold(draft.see(count.places()), Draft::figure).because(format!(
+            "No Carrier Sense grew by {} between the captures although there is a link: it goes and comes back, or one side is at half duplex.",
+            number(growth)
+        ));
+    }
+    if let Some(waits) = &errors {
+        draft = waits.tell(draft).because(
+            "Transmit Errors counts all that failed by the card or the network; none of the counters beside it says why.",
+        );
+    }
+    let rest = if errors.is_some() { 0.7 } else { 0.85 };
+    let confidence = underruns.or(errors).map_or(rest, |waits| waits.confidence);
     out.push(
         draft
             .because("It is the card, its firmware or its slot, or the switch that holds it up (flow control), not a queue of this system.")
