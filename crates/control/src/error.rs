@@ -65,6 +65,12 @@ impl ApiError {
         ApiError::new(Code::Invalid, message)
     }
 
+    /// [`Code::Invalid`], in several lines: what a parser says of a file that the caller himself reads, with the place shown.
+    pub fn excerpt(message: &str) -> ApiError {
+        let lines: Vec<String> = message.lines().map(|line| printable(line.to_owned())).collect();
+        ApiError { message: lines.join("\n"), ..ApiError::invalid("") }
+    }
+
     /// Names the attribute.
     pub fn on(self, attribute: impl Into<String>) -> ApiError {
         ApiError { attribute: Some(printable(attribute.into())), ..self }

@@ -170,8 +170,7 @@ pub(super) fn run(global: &Global, args: &LpmArgs) -> Result<(), Failure> {
         }
         None => (args.as_plan(), String::new()),
     };
-    let refuse =
-        |error: LpmError| ApiError::invalid(format!("{what}{}", error.to_string().trim_end()));
+    let refuse = |error: LpmError| ApiError::excerpt(&format!("{what}{error}"));
     let plan = Plan::read(&text, &facts).map_err(refuse)?;
     let outcome = plan.outcome(&facts).map_err(refuse)?;
     args.answer.show(global, &outcome, &outcome, None)
@@ -211,9 +210,7 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
     for mut path in paths {
         let adapter = path.adapter.as_deref().unwrap_or("its adapter");
         let name = format!("{} {adapter} over {}", path.client, path.server);
-        let refuse = |error: LpmError| {
-            ApiError::invalid(format!("{name}: {}", error.to_string().trim_end()))
-        };
+        let refuse = |error: LpmError| ApiError::excerpt(&format!("{name}: {error}"));
         if let Some(from) = &args.from {
             path.take(from).map_err(refuse)?;
         }

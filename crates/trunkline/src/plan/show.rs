@@ -44,7 +44,7 @@ impl FactsArgs {
             let text = read_text(path)?;
             facts.extend(&text).map_err(|error| {
                 let error = error.to_string();
-                ApiError::invalid(format!("--facts {}: {}", path.display(), error.trim_end()))
+                ApiError::excerpt(&format!("--facts {}: {error}", path.display()))
             })?;
         }
         Ok(facts)

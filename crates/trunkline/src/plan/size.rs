@@ -251,9 +251,7 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
         (None, Some(path)) => {
             let what = format!("{}: ", called(path));
             let read = Workloads::read(&read_text(path)?);
-            let read = read.map_err(|error| {
-                ApiError::invalid(format!("{what}{}", error.to_string().trim_end()))
-            })?;
+            let read = read.map_err(|error| ApiError::excerpt(&format!("{what}{error}")))?;
             (read, &args.answer, &args.facts, what)
         }
         (None, None) => return Err(ApiError::invalid("nothing to size").into()),
