@@ -147,49 +147,46 @@ fn tell_pairs_once(drafts: &mut Vec<Draft>) {
     }
 }
 
-/// A storage port that several systems have lost is one trouble: the first of them says it of all.
+/// A storage port that several systems have lost is one trouble.
 fn tell_storage_ports_once(drafts: &mut Vec<Draft>, spoken: impl Fn(usize) -> String) {
-    let mut at = 0;
-    while at < drafts.len() {
-        if !drafts[at].storage_ports.is_empty() {
-            let rest = drafts.split_off(at + 1);
-            let ports = &drafts[at].storage_ports;
-            let (others, rest): (Vec<Draft>, Vec<Draft>) =
-                rest.into_iter().partition(|other| !other.storage_ports.is_disjoint(ports));
-            drafts.extend(rest);
-            if !others.is_empty() {
-                drafts[at].speaks_for_systems(others, &spoken);
-            }
-        }
-        at += 1;
-    }
+    tell_once(
+        drafts,
+        |one| !one.storage_ports.is_empty(),
+        |one, other| !other.storage_ports.is_disjoint(&one.storage_ports),
+        |one, others| one.speaks_for_systems(others, &spoken),
+    );
 }
 
-/// Slow disks of one array have one cause: the first of them says it of all.
+/// Slow disks of one array have one cause.
 fn tell_arrays_once(drafts: &mut Vec<Draft>, spoken: impl Fn(usize) -> String) {
+    let same = |one: &Draft, other: &Draft| {
+        one.slow.as_ref().zip(other.slow.as_ref()).is_some_and(|(slow, of)| {
+            let seen_by_all = matches!(slow.array, Array::Port(_));
+            other.rule == one.rule
+                && of.array == slow.array
+                && (seen_by_all || other.host == one.host)
+        })
+    };
+    let tell = |one: &mut Draft, others: Vec<Draft>| one.speaks_for_disks(others, &spoken);
+    tell_once(drafts, |one| one.slow.is_some(), same, tell);
+}
+
+/// Of those that are the same trouble, each of which `may` be one, the first says it of all.
+fn tell_once(
+    drafts: &mut Vec<Draft>,
+    may: impl Fn(&Draft) -> bool,
+    same: impl Fn(&Draft, &Draft) -> bool,
+    tell: impl Fn(&mut Draft, Vec<Draft>),
+) {
     let mut at = 0;
     while at < drafts.len() {
-        let (one, same) = (&drafts[at], |other: &Draft| {
-            let (one, of) = (&drafts[at], other.slow.as_ref()?);
-            let array = &one.slow.as_ref()?.array;
-            let seen_by_all = matches!(array, Array::Port(_));
-            Some(
-                other.rule == one.rule
-                    && of.array == *array
-                    && (seen_by_all || other.host == one.host),
-            )
-        });
-        if one.slow.is_some() {
-            let is_same: Vec<bool> =
-                drafts.iter().skip(at + 1).map(|other| same(other).unwrap_or(false)).collect();
-            if is_same.contains(&true) {
-                let mut is_same = is_same.into_iter();
-                let rest = drafts.split_off(at + 1);
-                let (others, rest): (Vec<Draft>, Vec<Draft>) =
-                    rest.into_iter().partition(|_| is_same.next().unwrap_or(false));
-                drafts.extend(rest);
-                drafts[at].speaks_for_disks(others, &spoken);
-            }
+        let one = &drafts[at];
+        if may(one) && drafts[at + 1..].iter().any(|other| same(one, other)) {
+            let rest = drafts.split_off(at + 1);
+            let (others, rest): (Vec<Draft>, Vec<Draft>) =
+                rest.into_iter().partition(|other| same(&drafts[at], other));
+            drafts.extend(rest);
+            tell(&mut drafts[at], others);
         }
         at += 1;
     }

@@ -504,12 +504,9 @@ fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
 pub(super) fn slow_disk(view: &View<'_>, host: usize, disk: &str, ms: f64) -> SlowDisk {
     let lists = view.of(host).filter_map(Report::disk_paths);
     let paths = lists.flat_map(|list| &list.paths).filter(|path| path.disk == disk);
-    let connections = paths.filter_map(|path| path.connection.as_deref());
-    // `500507680c2120b5,1000000000000`: the port's name, and the LUN.
-    let ports = connections.filter_map(|text| text.split(',').next());
     let is_port =
         |text: &&str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let ports = ports.filter(is_port);
+    let ports = paths.filter_map(|path| path.storage_port()).filter(is_port);
     let lists = view.of(host).filter_map(Report::lscfg);
     let device = lists.flat_map(|list| &list.devices).filter(|device| device.name == disk).last();
     let array = match (ports.min(), device) {

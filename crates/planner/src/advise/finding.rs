@@ -216,6 +216,8 @@ pub(super) struct Draft {
     pub(super) storage_ports: BTreeSet<String>,
     /// Other systems whose trouble it explains.
     affects: BTreeSet<usize>,
+    /// What of the reasoning is of its own system, and says nothing of several.
+    here: Vec<String>,
     finding: Finding,
 }
 
@@ -279,6 +281,7 @@ impl Draft {
             slow: None,
             storage_ports: BTreeSet::new(),
             affects: BTreeSet::new(),
+            here: Vec::new(),
             finding,
         }
     }
@@ -392,6 +395,12 @@ impl Draft {
         self
     }
 
+    /// The same, as long as it is of one system alone.
+    pub(super) fn because_here(mut self, why: String) -> Self {
+        self.here.push(why.clone());
+        self.because(why)
+    }
+
     /// The storage ports that the paths have in common that are down.
     pub(super) fn at_storage_ports(mut self, ports: BTreeSet<String>) -> Self {
         self.storage_ports = ports;
@@ -418,9 +427,7 @@ impl Draft {
             .chain(others.iter().map(|other| other.finding.title.clone()))
             .map(|title| format!("{}{}.", title[..1].to_uppercase(), &title[1..]))
             .collect();
-        self.finding.reasoning.retain(|why| {
-            !why.starts_with("They are all those ") && !why.ends_with("disks are concerned.")
-        });
+        self.finding.reasoning.retain(|why| !self.here.contains(why));
         self.finding.reasoning.splice(0..0, [why].into_iter().chain(told));
         self.finding.object = names.join(" and ");
         self.finding.title =

@@ -182,12 +182,6 @@ fn only(all: &[DiskPath], pick: fn(&DiskPath) -> Option<&str>) -> BTreeSet<&str>
     if apart { down } else { BTreeSet::new() }
 }
 
-/// The storage port that a path leads to.
-fn storage_port(path: &DiskPath) -> Option<&str> {
-    let text = path.connection.as_deref()?;
-    Some(text.split(',').next().unwrap_or(text))
-}
-
 /// What failed paths have in common, and the others have not.
 fn common(all: &[DiskPath]) -> Option<String> {
     let words = |set: BTreeSet<&str>| {
@@ -198,7 +192,7 @@ fn common(all: &[DiskPath]) -> Option<String> {
             "They are all those over {parents}: look at that side (adapter, VIOS or fabric)."
         ));
     }
-    words(only(all, storage_port))
+    words(only(all, DiskPath::storage_port))
         .map(|targets| format!("They are all those to the storage ports {targets}, over every adapter: look at that node or controller of the array."))
 }
 
@@ -208,7 +202,11 @@ fn lost_ports(all: &[DiskPath]) -> BTreeSet<String> {
         let digits = port.trim_start_matches("0x");
         digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    only(all, storage_port).into_iter().filter(is_wwpn).map(str::to_ascii_lowercase).collect()
+    only(all, DiskPath::storage_port)
+        .into_iter()
+        .filter(is_wwpn)
+        .map(str::to_ascii_lowercase)
+        .collect()
 }
 
 fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
@@ -234,12 +232,12 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let title = format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len());
     let mut draft = Draft::new("disk-paths-failed", system.host, spoken, Severity::Critical, title)
         .see(down.iter().take(8).map(|path| path.at))
-        .because(format!("{} of {} disks are concerned.", disks.len(), all.len()));
+        .because_here(format!("{} of {} disks are concerned.", disks.len(), all.len()));
     if !without.is_empty() {
         draft = draft.because(format!("No path is left to {}.", without.join(", ")));
     }
     if let Some(common) = common(&list.paths) {
-        draft = draft.because(common);
+        draft = draft.because_here(common);
     }
     // The log's word on the same paths is evidence, and no finding of its own.
     let logged: Vec<&LoggedError> = view

@@ -25,6 +25,14 @@ pub struct DiskPaths {
     pub paths: Vec<DiskPath>,
 }
 
+impl DiskPath {
+    /// The storage port that it leads to, of `500507680c2120b5,1000000000000`: what stands before the LUN.
+    #[must_use]
+    pub fn storage_port(&self) -> Option<&str> {
+        self.connection.as_deref()?.split(',').next()
+    }
+}
+
 /// One path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskPath {

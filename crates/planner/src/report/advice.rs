@@ -154,7 +154,7 @@ impl AdviceReport<'_> {
 
     fn cut_section(&self) -> Vec<Section> {
         let section = Section::new("Reports that may not be whole", Tone::Note);
-        many::items(&section, self.cut_short())
+        many::items(&section, &self.cut_short())
     }
 }
 
@@ -270,7 +270,7 @@ fn compared(advice: &Advice) -> Vec<Section> {
     let unsure =
         "The layout of its file could not be confirmed: whatever has a suggested value is listed.";
     let section = Section::new("What IBM's advisor (part) says", Tone::Plain).paragraph(unsure);
-    many::listed(&section, table)
+    many::listed(&section, &table)
 }
 
 fn refused(captures: &Captures) -> Vec<Section> {
@@ -284,7 +284,7 @@ fn refused(captures: &Captures) -> Vec<Section> {
             refused.why.clone(),
         ]);
     }
-    many::listed(&Section::new("Not read", Tone::Warning), table)
+    many::listed(&Section::new("Not read", Tone::Warning), &table)
 }
 
 /// The whole list, rule by rule.

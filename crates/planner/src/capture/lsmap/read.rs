@@ -357,38 +357,66 @@ fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
     u64::from_str_radix(digits, 16).is_ok_and(|flags| put(&mut map.flags, flags, at))
 }
 
-/// `name:physloc:clntid:clntname:clntos:status:fc:fcphysloc:ports:flags:vfcclient:vfcclientdrc`
+/// The fields of `-fmt` where the command names none.
+const NPIV_FIELDS: [&str; 12] = [
+    "name",
+    "physloc",
+    "clntid",
+    "clntname",
+    "clntos",
+    "status",
+    "fc",
+    "fcphysloc",
+    "ports",
+    "flags",
+    "vfcclient",
+    "vfcclientdrc",
+];
+
 fn npiv_formatted(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
     let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
-    if !page.format.is_empty() {
-        return asked::npiv(page, adapters, line, delimiter);
+    let values: Vec<&str> = fields(line.trimmed(), delimiter).collect();
+    if page.format.is_empty() {
+        return npiv_row(page, adapters, line, &NPIV_FIELDS, &values);
     }
-    let fields: Vec<&str> = fields(line.trimmed(), delimiter).collect();
-    let [name, physloc, id, client, os, status, port, port_physloc, count, flag, adapter, drc] =
-        fields[..]
-    else {
-        return false;
-    };
-    if !is_device(name, "vfchost") {
+    let names: Vec<String> = page.format.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    npiv_row(page, adapters, line, &names, &values)
+}
+
+/// A row with these fields.
+fn npiv_row(
+    page: &mut Page<'_>,
+    adapters: &mut Vec<NpivMap>,
+    line: Line<'_>,
+    names: &[&str],
+    values: &[&str],
+) -> bool {
+    let place = names.iter().position(|name| *name == "name");
+    let Some(name) = place.and_then(|place| values.get(place)) else { return false };
+    if values.len() != names.len() || !is_device(name, "vfchost") {
         return false;
     }
     page.take();
     let at = line.at;
-    let mut map = npiv_map(name, at);
-    let fits = [
-        text_field(&mut map.physloc, physloc, at),
-        id.parse().is_ok_and(|id| put(&mut map.client_id, id, at)),
-        text_field(&mut map.client_name, client, at),
-        text_field(&mut map.client_os, os, at),
-        text_field(&mut map.status, status, at),
-        text_field(&mut map.port, port, at),
-        text_field(&mut map.port_physloc, port_physloc, at),
-        count.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at)),
-        flags(&mut map, flag, at),
-        text_field(&mut map.client_adapter, adapter, at),
-        text_field(&mut map.client_drc, drc, at),
-    ];
-    if fits.contains(&false) {
+    let (mut map, mut fits) = (npiv_map(name, at), true);
+    for (name, value) in names.iter().zip(values) {
+        fits &= match *name {
+            "physloc" => text_field(&mut map.physloc, value, at),
+            "clntid" => value.parse().is_ok_and(|id| put(&mut map.client_id, id, at)),
+            "clntname" => text_field(&mut map.client_name, value, at),
+            "clntos" => text_field(&mut map.client_os, value, at),
+            "status" => text_field(&mut map.status, value, at),
+            "fc" | "fcname" => text_field(&mut map.port, value, at),
+            "fcphysloc" => text_field(&mut map.port_physloc, value, at),
+            "ports" => value.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at)),
+            "flags" => flags(&mut map, value, at),
+            "vfcclient" => text_field(&mut map.client_adapter, value, at),
+            "vfcclientdrc" => text_field(&mut map.client_drc, value, at),
+            _ => true,
+        };
+    }
+    if !fits {
         page.doubt(line, BAD_VALUE);
     }
     adapters.push(map);

@@ -51,38 +51,32 @@ pub(super) fn more(advice: &Advice, in_full: &[bool]) -> Section {
 /// So many rows of a list are printed on a terminal.
 const LISTED: usize = 40;
 
-/// A section that is a table, if it has rows; of a long one a terminal gets the beginning.
-pub(super) fn listed(section: &Section, table: Table) -> Vec<Section> {
-    let rest = table.rows.len().saturating_sub(LISTED);
-    match (table.rows.is_empty(), rest) {
-        (true, _) => Vec::new(),
-        (false, 0) => vec![section.clone().block(Block::Table(table))],
-        _ => {
-            let mut first = table.clone();
-            first.rows.truncate(LISTED);
-            first.targets.truncate(LISTED);
-            in_both_forms(section, Block::Table(first), rest, Block::Table(table))
-        }
-    }
+/// A section that is a table, if it has rows.
+pub(super) fn listed(section: &Section, table: &Table) -> Vec<Section> {
+    begun(section, table.rows.len(), |count| {
+        let mut first = table.clone();
+        first.rows.truncate(count);
+        first.targets.truncate(count);
+        Block::Table(first)
+    })
 }
 
-/// The same of a section that is a list.
-pub(super) fn items(section: &Section, list: Vec<String>) -> Vec<Section> {
-    let rest = list.len().saturating_sub(LISTED);
-    match (list.is_empty(), rest) {
-        (true, _) => Vec::new(),
-        (false, 0) => vec![section.clone().block(Block::List(list))],
-        _ => {
-            let first = list.iter().take(LISTED).cloned().collect();
-            in_both_forms(section, Block::List(first), rest, Block::List(list))
-        }
-    }
+/// A section that is a list, if something is in it.
+pub(super) fn items(section: &Section, list: &[String]) -> Vec<Section> {
+    begun(section, list.len(), |count| Block::List(list[..count].to_vec()))
 }
 
-fn in_both_forms(section: &Section, first: Block, rest: usize, all: Block) -> Vec<Section> {
-    let brief = section
-        .clone()
-        .block(first)
-        .paragraph(format!("{rest} more: --explain, the page and Markdown have all."));
-    vec![brief.only(Detail::Brief), section.clone().block(all).only(Detail::Full)]
+/// A section with so many rows, if there are any; of a long one a terminal gets the beginning.
+fn begun(section: &Section, count: usize, rows: impl Fn(usize) -> Block) -> Vec<Section> {
+    let whole = || section.clone().block(rows(count));
+    match count {
+        0 => Vec::new(),
+        1..=LISTED => vec![whole()],
+        _ => {
+            let rest =
+                format!("{} more: --explain, the page and Markdown have all.", count - LISTED);
+            let brief = section.clone().block(rows(LISTED)).paragraph(rest);
+            vec![brief.only(Detail::Brief), whole().only(Detail::Full)]
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! `lsmap -field … -fmt`: the fields that the command names, in its order; those of target devices come again for each.
 
-use super::{BAD_VALUE, NpivMap, ScsiMap, fields, flags, is_device, mirrored, npiv_map, partition};
-use super::{Line, Page, number, put, text_field, vtd};
+use super::{BAD_VALUE, Line, Page, ScsiMap};
+use super::{is_device, mirrored, number, partition, put, text_field, vtd};
 
 /// The fields that are of the adapter and not of what is behind it.
 const OF_ADAPTER: [&str; 3] = ["svsa", "physloc", "clientid"];
@@ -58,45 +58,6 @@ pub(super) fn scsi(
             }
         }
         map.devices.push(device);
-    }
-    adapters.push(map);
-    true
-}
-
-pub(super) fn npiv(
-    page: &mut Page<'_>,
-    adapters: &mut Vec<NpivMap>,
-    line: Line<'_>,
-    delimiter: char,
-) -> bool {
-    let at = line.at;
-    let names: Vec<String> = page.format.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let values: Vec<&str> = fields(line.trimmed(), delimiter).collect();
-    let place = names.iter().position(|name| name == "name");
-    let Some(name) = place.and_then(|place| values.get(place)) else { return false };
-    if !is_device(name, "vfchost") || values.len() != names.len() {
-        return false;
-    }
-    page.take();
-    let mut map = npiv_map(name, at);
-    for (name, value) in names.iter().zip(values) {
-        let fits = match name.as_str() {
-            "physloc" => text_field(&mut map.physloc, value, at),
-            "clntid" => value.parse().is_ok_and(|id| put(&mut map.client_id, id, at)),
-            "clntname" => text_field(&mut map.client_name, value, at),
-            "clntos" => text_field(&mut map.client_os, value, at),
-            "status" => text_field(&mut map.status, value, at),
-            "fc" | "fcname" => text_field(&mut map.port, value, at),
-            "fcphysloc" => text_field(&mut map.port_physloc, value, at),
-            "ports" => value.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at)),
-            "flags" => flags(&mut map, value, at),
-            "vfcclient" => text_field(&mut map.client_adapter, value, at),
-            "vfcclientdrc" => text_field(&mut map.client_drc, value, at),
-            _ => true,
-        };
-        if !fits {
-            page.doubt(line, BAD_VALUE);
-        }
     }
     adapters.push(map);
     true
