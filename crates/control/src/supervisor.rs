@@ -360,35 +360,36 @@ impl SupervisorThread {
         }
     }
 
-    fn reset_marks(&mut self, object: Object, name: String) -> Result<(), ApiError> {
+    /// Asks the data plane, which is there; nothing if it ended meanwhile and another is there now.
+    fn ask(&mut self, request: &Request) -> Result<Option<Reply>, ApiError> {
         self.connected()?;
         let Some(link) = &mut self.link else { return Err(gone()) };
-        let (request, subject) = match object {
-            Object::Port => (Request::ResetPortMarks { name: name.clone() }, Subject::Port(name)),
-            _ => (Request::ResetMarks { name: name.clone() }, Subject::Adapter(name)),
-        };
-        match link.call(&request, &[]) {
-            Ok((Reply::Error(failure), _)) => Err(refusal(&self.spec.name, subject, failure)),
-            Ok(_) => Ok(()),
+        match link.call(request, &[]) {
+            Ok((reply, _)) => Ok(Some(reply)),
             Err(error) => {
                 self.lost(&error.to_string());
-                self.connected()
+                self.connected().map(|()| None)
             }
         }
     }
 
+    fn reset_marks(&mut self, object: Object, name: String) -> Result<(), ApiError> {
+        let (request, subject) = match object {
+            Object::Port => (Request::ResetPortMarks { name: name.clone() }, Subject::Port(name)),
+            _ => (Request::ResetMarks { name: name.clone() }, Subject::Adapter(name)),
+        };
+        match self.ask(&request)? {
+            Some(Reply::Error(failure)) => Err(refusal(&self.spec.name, subject, failure)),
+            _ => Ok(()),
+        }
+    }
+
     fn trace(&mut self, spec: TraceSpec) -> Traced {
-        self.connected()?;
-        let Some(link) = &mut self.link else { return Err(gone()) };
-        match link.call(&Request::Trace(spec), &[]) {
-            Ok((Reply::Error(failure), _)) => Ok(Err(failure)),
-            Ok((Reply::Trace(report), _)) => Ok(Ok(report)),
-            Ok(_) => Ok(Ok(TraceReport::default())),
-            Err(error) => {
-                self.lost(&error.to_string());
-                self.connected()?;
-                Err(gone())
-            }
+        match self.ask(&Request::Trace(spec))? {
+            Some(Reply::Error(failure)) => Ok(Err(failure)),
+            Some(Reply::Trace(report)) => Ok(Ok(report)),
+            Some(_) => Ok(Ok(TraceReport::default())),
+            None => Err(gone()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What all handlers share: bodies, errors, answers.
 
-use super::visitors;
+use super::visitors::Visitor;
 use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
@@ -11,7 +11,7 @@ use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -72,7 +72,7 @@ where
 {
     struct Unique<T>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
+    impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Unique<T> {
         type Value = BTreeMap<String, T>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -99,8 +99,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What every request passes: its body arrives in time, and what it does is done for its caller.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
-    let visitor =
-        request.extensions().get::<ConnectInfo<visitors::Visitor>>().map(|info| info.0.clone());
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().map(|info| info.0.clone());
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, crate::config::BYTES_MAX);
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, bytes).await {
@@ -108,7 +107,7 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
         Ok(Err(error)) => return ApiError::invalid(format!("the body: {error}")).into_response(),
         Err(_) => return ApiError::invalid("the body did not arrive in time").into_response(),
     };
-    let _busy = visitor.as_ref().map(visitors::Visitor::busy);
+    let _busy = visitor.as_ref().map(Visitor::busy);
     let request = Request::from_parts(parts, bytes.into());
     caller::on_behalf_of(visitor.and_then(|visitor| visitor.caller), next.run(request)).await
 }

@@ -93,11 +93,8 @@ fn refusal(failure: Failure) -> ApiError {
         FailureCode::Invalid => Code::Invalid,
         _ => Code::Failed,
     };
-    let error = ApiError::new(code, failure.message);
-    match failure.help {
-        Some(help) => error.help(help),
-        None => error,
-    }
+    let refusal = ApiError::new(code, failure.message);
+    failure.help.into_iter().fold(refusal, ApiError::help)
 }
 
 impl Server {
