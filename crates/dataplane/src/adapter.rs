@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, SocketRole};
 use protocol::place::Access;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::EventfdFlags;
@@ -170,13 +170,14 @@ impl Shared {
                 features.remove(bit);
             }
         }
-        if matches!(self.spec().device, protocol::message::DeviceSpec::Ethernet(_)) {
-            features |= Protocol::RARP | Protocol::MTU;
-        }
+        features |= match self.spec().device {
+            DeviceSpec::Block(_) => Protocol::empty(),
+            DeviceSpec::Scsi(_) => Protocol::SHARED_OBJECT,
+            DeviceSpec::Ethernet(_) => Protocol::RARP | Protocol::MTU,
+        };
         if self.device.one_table() {
             features.remove(Protocol::CONFIGURE_MEM_SLOTS);
         }
-        features.set(Protocol::SHARED_OBJECT, locked(&self.spec).scsi().is_some());
         features
     }
 
