@@ -584,6 +584,13 @@ impl Pool {
         self.number
     }
 
+    /// Begins with a request of so many parts; its number.
+    fn begin_job(&mut self, owner: Asker, lu: u32, left: u32) -> u64 {
+        let job = self.number();
+        self.jobs.insert(job, Job { owner, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
+        job
+    }
+
     fn give(&mut self, op: Op, effect: impl FnOnce(u64) -> Effect) {
         let number = self.number();
         self.ops.insert(number, op);
@@ -759,10 +766,7 @@ impl Pool {
             }
         }
         let (first, last) = (at / CHUNK_BYTES, (at + bytes - 1) / CHUNK_BYTES);
-        let job = self.number();
-        let left = (last - first + 1) as u32;
-        let owner = Asker::Tag(tag);
-        self.jobs.insert(job, Job { owner, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
+        let job = self.begin_job(Asker::Tag(tag), lu, (last - first + 1) as u32);
         for vchunk in first..=last {
             let from = at.max(vchunk * CHUNK_BYTES);
             let end = (at + bytes).min((vchunk + 1) * CHUNK_BYTES);

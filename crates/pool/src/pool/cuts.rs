@@ -306,21 +306,16 @@ impl Pool {
 
     /// What the snapshot will have is made durable, and said.
     fn flush_cut(&mut self) {
+        let flushes = self.keeps(Rule::CutAfterFlush);
         let Some(now) = &mut self.cuts.now else { return };
         now.stage = Stage::Flushing;
         let lus = match now.what {
-            Cut::Snapshot(_) => now.lus.clone(),
-            Cut::Clone { .. } | Cut::Rollback { .. } => Vec::new(),
+            Cut::Snapshot(_) if flushes => now.lus.clone(),
+            _ => Vec::new(),
         };
-        let lus = if self.keeps(Rule::CutAfterFlush) { lus } else { Vec::new() };
-        if let Some(now) = &mut self.cuts.now {
-            now.left = lus.len();
-        }
+        now.left = lus.len();
         for lu in lus {
-            let job = self.number();
-            let (owner, then_sync) = (Asker::Cut, Vec::new());
-            self.jobs.insert(job, Job { owner, lu, left: 0, txn: 0, fault: None, then_sync });
-            self.begin_sync(job, self.space_of(lu), None);
+            self.flush_for(Asker::Cut, lu);
         }
     }
 

@@ -50,12 +50,8 @@ impl Pool {
         if kind == PieceKind::Discard {
             return self.answer(tag, Ok(Reply::Done));
         }
-        let job = self.number();
-        let (first, last) = (at / PART_BYTES, (at + bytes - 1) / PART_BYTES);
-        let (owner, left) = (Asker::Tag(tag), (last - first + 1) as u32);
-        self.jobs.insert(job, Job { owner, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
-        for part in parts(at, bytes) {
-            let (number, from, end) = part;
+        let job = self.begin_job(Asker::Tag(tag), lu, parts(at, bytes).count() as u32);
+        for (number, from, end) in parts(at, bytes) {
             self.advance_part(Part {
                 job,
                 tag,

@@ -455,9 +455,7 @@ impl Pool {
 
     /// A move that nobody has asked for.
     fn begin_own_move(&mut self, owner: Asker, key: (u32, u32), leg: u8, target: u16) {
-        let job = self.number();
-        let (lu, then_sync) = (key.0, Vec::new());
-        self.jobs.insert(job, Job { owner, lu, left: 1, txn: 0, fault: None, then_sync });
+        let job = self.begin_job(owner, key.0, 1);
         let kind = PieceKind::Move { leg, pv: target };
         self.advance(Piece {
             job,

@@ -43,10 +43,12 @@ impl Pool {
         if !self.serves(lu) {
             return self.answer(tag, Err(Fault::NoSuchLu));
         }
-        let job = self.number();
-        let then_sync = Vec::new();
-        let owner = Asker::Tag(tag);
-        self.jobs.insert(job, Job { owner, lu, left: 0, txn: 0, fault: None, then_sync });
+        self.flush_for(Asker::Tag(tag), lu);
+    }
+
+    /// Makes durable all that an LU has.
+    pub(super) fn flush_for(&mut self, owner: Asker, lu: u32) {
+        let job = self.begin_job(owner, lu, 0);
         self.begin_sync(job, self.space_of(lu), None);
     }
 
