@@ -22,6 +22,13 @@ impl Object {
         self.row().noun
     }
 
+    /// The noun with its article, `an adapter`.
+    pub fn one(self) -> String {
+        let noun = self.noun();
+        let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']);
+        format!("{} {noun}", if vowel { "an" } else { "a" })
+    }
+
     /// The last part of the path of all of them in the API.
     pub fn collection(self) -> &'static str {
         self.row().collection

@@ -251,10 +251,7 @@ impl Kind {
             ),
             Kind::Word(list) => format!("one of {}", list.join(", ")),
             Kind::Text { bytes_max } => format!("at most {bytes_max} printable ASCII characters"),
-            Kind::Name(object) => {
-                let vowel = object.noun().starts_with(['a', 'e', 'i', 'o', 'u']);
-                format!("the name of {} {object}", if vowel { "an" } else { "a" })
-            }
+            Kind::Name(object) => format!("the name of {}", object.one()),
             Kind::Names(object) => format!("names of {}, separated by commas", object.collection()),
             Kind::Members => {
                 "names of adapters and targets, or WWPNs, separated by commas".to_owned()

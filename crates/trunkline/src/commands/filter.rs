@@ -44,7 +44,7 @@ pub(super) fn those(
         if object.attribute(&filter.of).is_none() && !items.is_empty() && !items.iter().any(there) {
             let known = items.iter().filter_map(Value::as_object).flat_map(|item| item.keys());
             let known = known.map(String::as_str).chain(object.attributes().map(|a| a.name));
-            let what = format!("a {object} has no `{}`", filter.of);
+            let what = format!("{} has no `{}`", object.one(), filter.of);
             let help = match suggest::nearest(&filter.of, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("`trunkline {object} list -o json` shows what there is"),

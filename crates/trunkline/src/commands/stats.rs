@@ -147,12 +147,16 @@ fn rates() -> Vec<String> {
     COLUMNS[..4].iter().map(|name| format!("{name}/s")).collect()
 }
 
+/// What an adapter had counted before, and how many seconds ago that was.
+fn before<'a>(adapter: &AdapterStatsView, since: Since<'a>) -> Option<(&'a AdapterStatsView, f64)> {
+    let (stats, seconds) = since?;
+    let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+    Some((same, seconds))
+}
+
 fn adapter_table(adapters: &[AdapterStatsView], since: Since<'_>) -> String {
     let rows = adapters.iter().map(|adapter| {
-        let before = since.and_then(|(stats, seconds)| {
-            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
-            Some((&same.total.counters, seconds))
-        });
+        let before = before(adapter, since).map(|(it, seconds)| (&it.total.counters, seconds));
         let mut row = vec![adapter.adapter.clone(), adapter.queues.len().to_string()];
         row.extend(cells(&adapter.total.counters, before));
         row
@@ -167,10 +171,7 @@ fn frame_tables(adapters: &[AdapterStatsView], since: Since<'_>) -> Vec<String> 
     let (mut frames, mut lost) = (Vec::new(), Vec::new());
     for adapter in adapters {
         let now = &adapter.total.counters;
-        let before = since.and_then(|(stats, seconds)| {
-            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
-            Some((&same.total.counters, seconds))
-        });
+        let before = before(adapter, since).map(|(it, seconds)| (&it.total.counters, seconds));
         let drops = now.iter().filter(|(name, count)| name.starts_with("drop_") && **count > 0);
         let drops: Vec<_> = drops.map(|(name, count)| (name.to_string(), *count)).collect();
         if get(now, "tx_frames") + get(now, "rx_frames") == 0 && drops.is_empty() {
@@ -208,8 +209,7 @@ fn frame_tables(adapters: &[AdapterStatsView], since: Since<'_>) -> Vec<String> 
 
 fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
     let rows = adapter.queues.iter().map(|queue| {
-        let before = since.and_then(|(stats, seconds)| {
-            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+        let before = before(adapter, since).and_then(|(same, seconds)| {
             let same = same.queues.iter().find(|other| other.queue == queue.queue)?;
             Some((&same.measures.counters, seconds))
         });
@@ -224,9 +224,7 @@ fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
 
 /// Where the time went, for all queues together and for each that had a command.
 fn latency_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
-    let before = since.and_then(|(stats, _)| {
-        stats.adapters.iter().find(|other| other.adapter == adapter.adapter)
-    });
+    let before = before(adapter, since).map(|(same, _)| same);
     let mut rows = latency_rows("all", &adapter.total, before.map(|before| &before.total));
     for queue in &adapter.queues {
         let same = before.and_then(|before| before.queues.iter().find(|q| q.queue == queue.queue));

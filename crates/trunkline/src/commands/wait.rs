@@ -39,7 +39,7 @@ pub(super) fn wait(global: &Global, object: Object, args: &WaitArgs) -> Result<(
             all.push(GONE);
         }
         let all = all.join(", ");
-        let refusal = ApiError::invalid(format!("a {object} has no state `{unknown}`"));
+        let refusal = ApiError::invalid(format!("{} has no state `{unknown}`", object.one()));
         return Err(refusal.help(format!("one of {all}")).into());
     }
     let wanted: Vec<&str> = match args.states.as_slice() {
