@@ -1,7 +1,7 @@
 //! The statistics as the API shows them: copies of the shared counters, per queue, adapter and
 //! channel, under the names of the registry in `protocol::stats`.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::model::MAIN;
 use crate::server::shared::Server;
 use fabric::attribute::Object;
@@ -371,10 +371,18 @@ impl Server {
         Ok(all)
     }
 
-    /// The flight recorder, of one channel or of all, oldest event first.
-    pub fn flight(&self, dataplane: Option<&str>, channel: Option<u32>) -> Vec<FlightView> {
-        let mut events = Vec::new();
-        for (name, view) in self.supervisor_views() {
+    /// The flight recorder, of one channel or of all, oldest event first; one that is named has to be there.
+    pub fn flight(
+        &self,
+        dataplane: Option<&str>,
+        channel: Option<u32>,
+    ) -> Result<Vec<FlightView>, ApiError> {
+        let views = self.supervisor_views();
+        if let Some(name) = dataplane.filter(|name| !views.contains_key(*name)) {
+            return Err(self.not_found(Object::DataPlane, name));
+        }
+        let (mut events, mut channels) = (Vec::new(), Vec::new());
+        for (name, view) in views {
             let Some(reader) = view.stats.filter(|_| dataplane.is_none_or(|only| only == name))
             else {
                 continue;
@@ -389,6 +397,7 @@ impl Server {
                 })
                 .collect();
             for index in snapshot.channels.iter().map(|c| c.index) {
+                channels.push(index);
                 if channel.is_some_and(|only| only != index) {
                     continue;
                 }
@@ -404,7 +413,18 @@ impl Server {
                 }));
             }
         }
-        events
+        // Where no data plane answers nothing is known of its channels.
+        match channel {
+            Some(channel) if !channels.is_empty() && !channels.contains(&channel) => {
+                channels.sort_unstable();
+                channels.dedup();
+                let there: Vec<String> = channels.iter().map(u32::to_string).collect();
+                let problem = format!("there is no channel {channel}");
+                Err(ApiError::new(Code::NotFound, problem)
+                    .help(format!("there is: {}", there.join(", "))))
+            }
+            _ => Ok(events),
+        }
     }
 }
 

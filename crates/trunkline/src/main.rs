@@ -23,6 +23,7 @@ use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
 use control::error::ApiError;
 use exit::Failure;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -41,7 +42,15 @@ fn main() -> ExitCode {
 
 /// A command line that is none is an error like any other; help and version are what was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || !wants_json(std::env::args()) {
+    if !error.use_stderr() {
+        return match error.print() {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Failure::other(error).report(cli::Format::Table)
+            }
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    if !wants_json(std::env::args()) {
         error.exit();
     }
     let text = error.to_string();

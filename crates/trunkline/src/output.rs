@@ -6,7 +6,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 use control::error::ApiError;
 use control::model::loss::Loss;
 use control::model::transition::{Change, Verb};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
@@ -56,12 +57,17 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether nobody reads standard output any more.
-pub(crate) fn is_unread() -> bool {
-    let out = std::io::stdout();
-    let mut fds = [PollFd::new(&out, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+/// From now on the program ends, with success, when nobody reads standard output any more: what goes on until it is stopped (`| head`) may
+/// have nothing to write for long.
+pub(crate) fn end_when_unread() {
+    std::thread::spawn(|| {
+        let out = std::io::stdout();
+        let mut fds = [PollFd::new(&out, PollFlags::empty())];
+        while let Err(Errno::INTR) = poll(&mut fds, None) {}
+        if fds[0].revents().contains(PollFlags::ERR) {
+            std::process::exit(0);
+        }
+    });
 }
 
 /// Writes a line to standard error. That it is closed is no error.

@@ -150,12 +150,12 @@ pub(super) struct FlightQuery {
 
 /// The last events of each channel, oldest first.
 #[utoipa::path(get, path = "/v1/flight", tag = "server", params(FlightQuery),
-    responses((status = 200, body = Vec<FlightView>)))]
+    responses((status = 200, body = Vec<FlightView>), (status = "default", body = ApiError)))]
 pub(super) async fn flight(
     State(server): State<Arc<Server>>,
     Query(query): Query<FlightQuery>,
 ) -> Answer<Vec<FlightView>> {
-    Ok(Json(server.flight(query.dataplane.as_deref(), query.channel)))
+    Ok(Json(server.flight(query.dataplane.as_deref(), query.channel)?))
 }
 
 /// Which events.

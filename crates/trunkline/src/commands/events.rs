@@ -3,7 +3,7 @@
 use crate::cli::{EventsArgs, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{is_unread, print};
+use crate::output::{end_when_unread, print};
 use control::api::EventsView;
 use control::error::ApiError;
 use control::trail::Event;
@@ -25,6 +25,9 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
     let of = args.of.as_ref().map(|name| format!("&of={name}")).unwrap_or_default();
     let mut answer: EventsView = client.get(&format!("/v1/events?{since}{of}"))?;
     let mut after = 0;
+    if args.follow {
+        end_when_unread();
+    }
     loop {
         if !answer.events.is_empty() || !args.follow {
             print(global, &answer.events, |events| lines(events))?;
@@ -36,10 +39,6 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
         let told = answer.events.last().map_or(after, |event| event.number);
         after = told.max(answer.last);
         answer = client.get(&format!("/v1/events?after={after}&wait_s={WAIT_S}{of}"))?;
-        // A reader that went away ends it.
-        if is_unread() {
-            return Ok(());
-        }
     }
 }
 

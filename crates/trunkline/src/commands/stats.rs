@@ -3,7 +3,7 @@
 use crate::cli::{FlightArgs, Format, Global, StatsArgs};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{bytes, duration, is_unread, print, redraw, table};
+use crate::output::{bytes, duration, end_when_unread, print, redraw, table};
 use control::error::Code;
 use control::server::AdapterView;
 use control::statistics::{
@@ -44,9 +44,10 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
         };
         return print(global, &before, |stats| numbers + &page(stats, one, None));
     };
+    end_when_unread();
     let mut printed = 0;
     let mut at = Instant::now();
-    while args.count.is_none_or(|count| printed < count) && !is_unread() {
+    while args.count.is_none_or(|count| printed < count) {
         std::thread::sleep(Duration::from_secs_f64(interval));
         let now: StatsView = client.get(&path)?;
         let seconds = at.elapsed().as_secs_f64();

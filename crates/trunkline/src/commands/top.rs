@@ -5,7 +5,7 @@ use crate::cli::objects::{TopArgs, TopBy};
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{bytes, duration, is_unread, or_dash, print, put, redraw, table};
+use crate::output::{bytes, duration, end_when_unread, or_dash, print, put, redraw, table};
 use control::error::ApiError;
 use control::server::{AdapterView, ElementsView, PortExplanation, StatusView};
 use control::statistics::{AdapterStatsView, LatencyView, StatsView};
@@ -57,9 +57,10 @@ pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let mut before: StatsView = client.get(PATH)?;
     let mut at = Instant::now();
+    end_when_unread();
     let mut printed = 0;
     let count = args.count.or(args.watch.is_none().then_some(1));
-    while count.is_none_or(|count| printed < count) && !is_unread() {
+    while count.is_none_or(|count| printed < count) {
         printed += 1;
         std::thread::sleep(Duration::from_secs_f64(args.watch.unwrap_or(args.seconds)));
         let (status, now): (StatusView, StatsView) = (client.get("/v1/status")?, client.get(PATH)?);

@@ -8,7 +8,7 @@ use crate::cli::objects::TraceArgs;
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{is_unread, put, tell};
+use crate::output::{end_when_unread, put, tell};
 use control::api::ItemList;
 use control::error::ApiError;
 use control::server::{TraceEvent, TraceQuery, TraceView};
@@ -53,10 +53,11 @@ pub(crate) fn trace(global: &Global, args: &TraceArgs) -> Result<(), Failure> {
             Some(begin().map_err(failed)?)
         }
     };
+    end_when_unread();
     let end = args.time.map(|time| Instant::now() + time);
     let mut left = args.count.unwrap_or(u64::MAX);
     let (mut room, mut last) = (true, false);
-    while !last && room && left > 0 && !is_unread() {
+    while !last && room && left > 0 {
         last = end.is_some_and(|end| Instant::now() >= end);
         let TraceView { events, missed } = ask(last)?;
         if missed > 0 {

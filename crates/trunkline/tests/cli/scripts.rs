@@ -209,3 +209,35 @@ fn the_unit_of_the_guide_is_taken_by_systemd_and_exposes_little() {
     let (good, _, text) = analyze(&["security", "--offline=true", "--threshold=20"]);
     assert!(good, "{text}");
 }
+
+#[test]
+fn who_follows_ends_with_his_reader() {
+    let bench = Bench::with_disk();
+    // Nothing happens meanwhile that would have to be written.
+    for line in ["events --follow", "stats --watch 3600", "port top --watch 3600"] {
+        let mut follow = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        follow.env("TRUNKLINE_DIR", bench.dir.path()).args(line.split(' '));
+        let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
+        drop(follow.stdout.take());
+        assert!(follow.wait().unwrap().success(), "{line}");
+    }
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for words in [&["--help"][..], &["volume", "create", "--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut help = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        let help = help.args(words).stdout(full).output().unwrap();
+        let told = String::from_utf8(help.stderr).unwrap();
+        assert!(help.status.code() == Some(1) && told.contains("No space left"), "{told}");
+    }
+}
+
+#[test]
+fn a_flight_recorder_that_is_named_is_there() {
+    let bench = Bench::with_disk();
+    bench.ok("flight 0");
+    assert!(bench.refused("flight 99", 3).contains("there is no channel 99"));
+    assert!(bench.refused("flight --dataplane nothing", 3).contains("no dataplane `nothing`"));
+}
