@@ -3,6 +3,9 @@
 //! Every noun and verb is one call of the API (see `docs/openapi.json`); nothing here knows more than
 //! the API does. `serve` and `dataplane` are the two processes themselves.
 
+// A macro that prints panics where nobody reads: `output` does not.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod bench;
 mod cli;
 mod client;
@@ -45,7 +48,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Failure::other(error).report(cli::Format::Table)
+                output::unwritten(&error).report(cli::Format::Table)
             }
             _ => ExitCode::SUCCESS,
         };

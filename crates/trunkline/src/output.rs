@@ -97,9 +97,16 @@ pub(crate) fn without_headings() {
 /// Writes lines to standard output. A reader that went away (`| head`) is no error.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
     match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::other(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
+}
+
+/// Standard output takes nothing more; whatever was to be changed is changed by then.
+pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::other(format!(
+        "standard output cannot be written: {error}; what was asked for is done"
+    ))
 }
 
 /// A table without lines: a heading and aligned columns. `numbers` names the columns to set right.

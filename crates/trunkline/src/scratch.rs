@@ -7,6 +7,7 @@
 //! Threads: a thread waits for the signals; it and the owner share the list of what is to be cleaned up under a lock.
 
 use crate::exit::Failure;
+use crate::output::tell;
 use control::link::{Link, SocketLink};
 use protocol::message::Request;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -204,7 +205,7 @@ impl Contents {
             fs::remove_dir_all(&folder)
         };
         if let Err(error) = removed {
-            eprintln!("warning: {} was not removed: {error}", folder.display());
+            tell(&format!("warning: {} was not removed: {error}", folder.display()));
         }
     }
 }
@@ -325,7 +326,7 @@ fn watch_signals(contents: Arc<Mutex<Contents>>) -> io::Result<()> {
         // Held until the end, so that the owner cannot report what is now falling apart as an error.
         let mut contents = locked(&contents);
         contents.clean();
-        eprintln!("\ninterrupted; what was started is ended");
+        tell("\ninterrupted; what was started is ended");
         // As a shell reports a process that a signal ended.
         std::process::exit(128 + number.as_raw_value());
     };

@@ -7,6 +7,7 @@ use super::advise::AdviseArgs;
 use crate::cli::Global;
 use crate::client::Client;
 use crate::exit::Failure;
+use crate::output::tell;
 use control::server::{AdapterView, PortExplanation, StatusView};
 use control::statistics::{AdapterStatsView, Counters, StatsView};
 use fabric::attribute::{Attribute, Kind, attr};
@@ -45,7 +46,7 @@ pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
         lines.push(captures.take_server(name, now(), &reading));
     }
     if !served {
-        eprintln!("no adapter has had a client yet: run this again while clients work");
+        tell("no adapter has had a client yet: run this again while clients work");
     }
     let advice = advise(&captures, &facts);
     let line = |at: planner::capture::At| {

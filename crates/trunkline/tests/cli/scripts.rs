@@ -224,14 +224,26 @@ fn who_follows_ends_with_his_reader() {
 }
 
 #[test]
-fn help_that_cannot_be_written_is_an_error() {
-    for words in [&["--help"][..], &["volume", "create", "--help"], &["--version"]] {
+fn what_cannot_be_written_is_an_error_of_the_output() {
+    let bench = Bench::with_disk();
+    for line in ["--help", "volume create --help", "--version", "volume set disk0 --limit-iops 7"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut help = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-        let help = help.args(words).stdout(full).output().unwrap();
-        let told = String::from_utf8(help.stderr).unwrap();
-        assert!(help.status.code() == Some(1) && told.contains("No space left"), "{told}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.env("TRUNKLINE_DIR", bench.dir.path()).args(line.split(' '));
+        let ended = command.stdout(full).output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.code() == Some(1), "{line}: {told}");
+        assert!(
+            told.contains("standard output cannot be written: No space left"),
+            "{line}: {told}"
+        );
     }
+    assert!(bench.ok("volume show disk0").contains("limit_iops"));
+    // Nor does anything panic where errors cannot be written.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut advise = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    advise.env("TRUNKLINE_DIR", bench.dir.path()).args(["plan", "advise", "--server"]);
+    assert!(advise.stderr(full).output().unwrap().status.code().is_some_and(|code| code < 100));
 }
 
 #[test]
