@@ -13,7 +13,7 @@
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
 //! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`tap`]: descriptors of
-//!   TAP interfaces.
+//!   TAP interfaces; [`inherited`]: descriptors that the process was started with.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -22,6 +22,7 @@ mod buf;
 pub mod cache;
 pub mod clock;
 mod guard;
+pub mod inherited;
 mod lasting;
 mod lent;
 mod mapping;

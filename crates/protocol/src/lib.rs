@@ -20,6 +20,8 @@ pub mod place;
 pub mod socket;
 pub mod stats;
 
+pub use memory::inherited;
+
 /// Now, as messages, statistics and events say when something was: in milliseconds since 1970, by the host's clock, which may be set back.
 pub fn now_ms() -> u64 {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What the service manager and the kernel have to do with it: passed sockets, readiness, modes.
 
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use protocol::inherited;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ pub struct Passed {
     pub adapters: BTreeMap<String, OwnedFd>,
 }
 
-/// Takes the sockets of systemd's socket activation: `LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES`.
+/// Takes the sockets of systemd's socket activation: `LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES`. Data planes do not inherit them.
 pub fn passed_sockets() -> io::Result<Passed> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     if variable("LISTEN_PID").parse() != Ok(std::process::id()) {
@@ -37,7 +37,7 @@ pub fn passed_sockets() -> io::Result<Passed> {
                  adapter's name, or to `{API_NAME}`"
             )));
         };
-        let socket = own(fd)?;
+        let socket = inherited::take(fd)?;
         if *name == API_NAME {
             let listener = UnixListener::from(socket);
             listener.set_nonblocking(true)?;
@@ -47,20 +47,6 @@ pub fn passed_sockets() -> io::Result<Passed> {
         }
     }
     Ok(passed)
-}
-
-/// An owned copy of one of this process's descriptors, by number. The kernel makes it, so a wrong
-/// number is an error and nothing worse.
-fn own(fd: i32) -> io::Result<OwnedFd> {
-    let myself = rustix::process::pidfd_open(current_pid()?, PidfdFlags::empty())?;
-    Ok(rustix::process::pidfd_getfd(myself, fd, PidfdGetfdFlags::empty())?)
-}
-
-fn current_pid() -> io::Result<Pid> {
-    i32::try_from(std::process::id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| io::Error::other("the process has no id"))
 }
 
 /// Tells the service manager that the server is up (sd_notify(3)); nothing happens without one.

@@ -3,7 +3,9 @@
 use super::Server;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -47,7 +49,7 @@ fn a_server_that_many_others_call_at_once_is_waited_for() {
         }
         others.push(other);
     }
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
     command.args(["volume", "show", "v"]).env("TRUNKLINE_DIR", dir.path());
     let mut child = command.spawn().unwrap();
     // It knocks, and must not take a full queue for nobody.
@@ -65,4 +67,43 @@ fn a_server_that_many_others_call_at_once_is_waited_for() {
     let head = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length:";
     write!(caller, "{head} {length}\r\n\r\n{body}").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+/// As `systemd.socket` passes them: numbers in the environment of a process that has that number, and inherited by whatever it starts.
+#[test]
+fn sockets_that_a_service_manager_passes_in_are_served_and_reach_no_data_plane_that_is_not_meant() {
+    let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
+    let [api, adapter] = ["trunkline.sock", "a.sock"].map(|name| server.path(name));
+    let [first, second] =
+        [&api, &adapter].map(|path| OwnedFd::from(UnixListener::bind(path).unwrap()));
+    let log = std::fs::File::create(server.path("serve.log")).unwrap();
+    let mut shell = Command::new("sh");
+    shell.env("TRUNKLINE_DIR", server.dir.path()).env_remove("JOURNAL_STREAM");
+    let line = r#"exec 3<&0 4<&1 </dev/null >&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=api:a exec "$0" serve"#;
+    shell.args(["-c", line, env!("CARGO_BIN_EXE_trunkline")]);
+    shell.stdin(Stdio::from(first)).stdout(Stdio::from(second)).stderr(log);
+    server.child = Some(shell.spawn().unwrap());
+    drop(shell);
+    server.until("the server", |server| server.try_status().is_some());
+    server.ok("volume create v --kind ram --size 16MiB");
+    server.ok("adapter create a --volume v");
+    let load = |server: &Server| {
+        let line = "--time 200ms --verify --mix 50 -o json";
+        let mut load = server.command();
+        load.args(["bench", "run"]).arg(&adapter).args(line.split(' ')).output().unwrap()
+    };
+    let first = load(&server);
+    assert!(first.status.success(), "{first:?}\n{}", server.log());
+    let plane = server.plane_pid();
+    let mut child = server.child.take().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody waits there any more: a data plane that had it would let callers wait for ever.
+    let refused = UnixStream::connect(&api).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    server.child = Some(server.command().arg("serve").spawn().unwrap());
+    server.until("the server", |server| server.try_status().is_some());
+    assert_eq!(server.plane_pid(), plane);
+    let second = load(&server);
+    assert!(second.status.success(), "{second:?}\n{}", server.log());
 }
