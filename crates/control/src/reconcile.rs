@@ -112,6 +112,8 @@ impl Action {
 /// A volume, a unit, an adapter or an uplink by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
+    /// A storage pool.
+    Pool(String),
     /// A volume.
     Volume(String),
     /// A logical unit.
@@ -122,8 +124,6 @@ pub enum Subject {
     Port(String),
     /// An uplink.
     Uplink(String),
-    /// A storage pool.
-    Pool(String),
 }
 
 /// What is there, by name.

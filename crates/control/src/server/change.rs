@@ -187,7 +187,10 @@ impl Server {
             Ok(done) if done.changes.is_empty() && done.failures.is_empty() => {}
             Ok(done) => {
                 let what: Vec<String> = done.changes.iter().map(ToString::to_string).collect();
-                let mut message = what.join("; ");
+                let mut message = match what.is_empty() {
+                    true => "nothing to change".to_owned(),
+                    false => what.join("; "),
+                };
                 if let Some(failure) = done.failures.first() {
                     message += &format!(" (not carried out so far: {failure})");
                 }

@@ -368,7 +368,7 @@ fn back(now: &Desired, edits: &[Edit], files: &BTreeMap<String, Option<Made>>) -
     back
 }
 
-/// The failure of an object that a change is about.
+/// The failure of an object that a change is about: the cause, where others follow from it.
 pub(super) fn failure_of<'a>(
     failures: &BTreeMap<Subject, ApiError>,
     touched: impl Iterator<Item = (Object, &'a str)>,
@@ -397,5 +397,8 @@ pub(super) fn failure_of<'a>(
             _ => Vec::new(),
         }
     });
-    subjects.filter_map(|subject| failures.get(&subject).cloned()).next()
+    subjects
+        .filter_map(|subject| failures.get_key_value(&subject))
+        .min_by_key(|(subject, _)| *subject)
+        .map(|(_, failure)| failure.clone())
 }

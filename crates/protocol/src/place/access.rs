@@ -84,7 +84,13 @@ impl Access {
         let to: Vec<String> =
             [to("user", &self.owner), to("group", &self.group)].into_iter().flatten().collect();
         let to = if to.is_empty() { "who made it".to_owned() } else { to.join(" and ") };
-        let what = format!("the socket cannot be given to {to}: {error}");
+        let rule = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "; only root gives one to another user, and who is not root only to groups that he is in"
+            }
+            _ => "",
+        };
+        let what = format!("the socket cannot be given to {to}: {error}{rule}");
         Error::new(error.kind(), what)
     }
 }

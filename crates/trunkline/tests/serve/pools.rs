@@ -295,3 +295,18 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_removed_by_number() {
     let lus = pool(&server)["space"]["lus"].clone();
     assert!(lus.as_array().unwrap().len() == 1 && lus[0]["volume"] == "lu1", "{lus}");
 }
+
+#[test]
+fn the_cause_is_told_and_not_what_follows_from_it() {
+    let server = Server::start(&[]);
+    let file = server.path("state.toml");
+    let missing = server.path("missing");
+    let state = format!(
+        "[pool.p0]\npvs = \"{}\"\n\n[volume.lu0]\nkind = \"lu\"\npool = \"p0\"\nsize = \"256MiB\"\n",
+        missing.display()
+    );
+    std::fs::write(&file, state).unwrap();
+    let output = server.run(&format!("apply {}", file.display()));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && told.contains("missing: No such file"), "{told}");
+}
