@@ -3,7 +3,7 @@
 //! | known | there | the file |
 //! |---|---|---|
 //! | nothing | one, none | that one; made |
-//! | the volume is new | one, none | goes, and a new one is made; made |
+//! | the volume is new | one, none | goes, and a new one is made; made. Where somebody chose the place one that is there is refused |
 //! | one of this boot | that one | that one |
 //! | one of this boot | another, none | refused: its memory was lost while the host ran |
 //! | one of an earlier boot, or of a tmpfs that is gone | one, none | as for a new volume |
@@ -98,6 +98,10 @@ fn clear(spec: &VolumeSpec, ram: &RamSpec, opening: &mut Opening<'_>) -> Result<
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         found => not_special(&spec.name, path, &found.map_err(failed)?)?,
+    }
+    if ram.named {
+        let what = format!("{} is there already, and would be lost", path.display());
+        return Err(fail(&spec.name, what).help("remove it, or choose another path"));
     }
     let left = opening.files.open(path, OFlags::RDWR | OFlags::NONBLOCK).map_err(failed)?;
     lock(spec, path, &left, Duration::from_millis(ram.lock_wait_ms), opening)?;

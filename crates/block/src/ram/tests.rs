@@ -124,6 +124,17 @@ fn a_new_volume_never_takes_over_what_it_finds() {
     let mut bench = TestBench::new(&*volume, 4096);
     assert_eq!(bench.read(0, 4096), Ok(vec![0; 4096]));
     bench.write(0, &[5; 4096]).expect("write");
+    // Nor does it go where somebody chose the place.
+    let there = folder.path().join("chosen");
+    std::fs::write(&there, b"kept").expect("somebody's");
+    let named = RamSpec { fresh: true, named: true, ..RamSpec::new(&there) };
+    let mut named = VolumeSpec { kind: named.into(), ..new.clone() };
+    let error = open(&named).err().expect("refused");
+    assert!(error.to_string().contains("is there already"), "{error}");
+    assert_eq!(std::fs::read(&there).expect("as it was"), b"kept");
+    named.kind.anew();
+    drop(open(&named).expect("as somebody wanted"));
+    assert_eq!(std::fs::metadata(&there).expect("made").len(), 1 << 20);
     // Somebody has it: nobody else's new volume takes its place.
     let other = RamSpec { fresh: true, lock_wait_ms: 10, ..RamSpec::new(&path) };
     let error = open(&VolumeSpec { kind: other.into(), ..new.clone() }).err().expect("refused");

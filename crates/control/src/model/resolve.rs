@@ -153,7 +153,9 @@ pub fn adapter_serial(set: &Attributes) -> String {
 pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     let path = volume_path(name, set, paths).unwrap_or_default();
     let kind = match attr::volume::KIND.of(set) {
-        Some(words::VolumeKind::Ram) => RamSpec::new(path).into(),
+        Some(words::VolumeKind::Ram) => {
+            RamSpec { named: attr::volume::PATH.is_set(set), ..RamSpec::new(path) }.into()
+        }
         Some(words::VolumeKind::Lu) => LuSpec {
             thick: attr::volume::THICK.value(set),
             ..LuSpec::of(attr::volume::POOL.of(set).unwrap_or_default())

@@ -23,6 +23,9 @@ pub struct RamSpec {
     /// The volume is new: what another has left at its place goes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: bool,
+    /// Somebody chose its place: what is there when the volume is new is somebody's, and the volume is not opened.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub named: bool,
     /// What was there when it was opened first: nothing else is taken for it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub identity: Option<FileIdentity>,
@@ -33,19 +36,20 @@ impl RamSpec {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> RamSpec {
         let path = path.into();
-        let (lock_wait_ms, fresh, identity) = (LOCK_WAIT_MS, false, None);
-        RamSpec { path, preallocate: false, lock_wait_ms, fresh, identity }
+        let (lock_wait_ms, fresh, named, identity) = (LOCK_WAIT_MS, false, false, None);
+        RamSpec { path, preallocate: false, lock_wait_ms, fresh, named, identity }
     }
 }
 
 impl Kind for RamSpec {
     fn change(&self, then: &RamSpec) -> Change {
-        let RamSpec { path, preallocate, lock_wait_ms, fresh, identity } = self;
+        let RamSpec { path, preallocate, lock_wait_ms, fresh, named, identity } = self;
         gravest([
             (Change::Recreate, *path != then.path),
             (Change::Reopen, *preallocate != then.preallocate),
             (Change::Same, *lock_wait_ms != then.lock_wait_ms),
             (Change::Same, *fresh != then.fresh),
+            (Change::Same, *named != then.named),
             (Change::Same, *identity != then.identity),
         ])
     }
@@ -67,7 +71,8 @@ impl Kind for RamSpec {
     }
 
     fn anew(&mut self) {
-        self.fresh = true;
+        // Somebody wants it so.
+        (self.fresh, self.named) = (true, false);
     }
 
     fn settle(&mut self, found: Option<FileIdentity>) {
