@@ -98,7 +98,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .fallback(plumbing::no_such_path)
         .method_not_allowed_fallback(plumbing::no_such_method)
         .layer(DefaultBodyLimit::max(crate::config::BYTES_MAX))
-        .layer(axum::middleware::from_fn(plumbing::admit))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&server), plumbing::admit))
         .with_state(server)
 }
 

@@ -139,21 +139,49 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         }
     };
     let config = options.config.as_deref().map(read_config).transpose()?;
-    let server = Server::start(paths, Box::new(store), Box::new(launch), adapters).await?;
+    let server = Server::load(paths, Box::new(store), Box::new(launch), adapters)?;
     if options.with_dataplanes {
         server.end_dataplanes_too();
     }
+    let served = run(visitors, Arc::clone(&server));
+    tokio::pin!(served);
+    // Whoever asks is answered from the beginning, and may end it.
+    let begun = tokio::select! {
+        ended = &mut served => ended.map(|()| false),
+        begun = begin(&server, config, options.prune) => begun.map(|()| true),
+    };
+    let ended = match begun {
+        Ok(true) => served.await,
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    server.end().await;
+    ended?;
+    if let Some(dir) = server.paths().ram("any").parent() {
+        // Nothing happens where there is memory in it.
+        let _ = std::fs::remove_dir(dir);
+    }
+    Ok(())
+}
+
+/// Brings the data planes up, applies the configuration, and says that it is ready.
+async fn begin(
+    server: &Server,
+    config: Option<(&Path, String)>,
+    prune: bool,
+) -> Result<(), ServeError> {
+    server.bring_up().await;
+    let configured = config.is_some();
     if let Some((path, text)) = config
-        && let Err(error) = apply(&server, path, &text, options.prune).await
+        && let Err(error) = apply(server, path, &text, prune).await
     {
         if server.desired().is_empty() {
             // It serves nobody.
             server.end_dataplanes_too();
         }
-        server.end().await;
         return Err(error);
     }
-    if options.config.is_some() {
+    if configured {
         // One that was there before the configuration was read began with other attributes.
         for name in server.renew_dataplanes().await {
             tracing::warn!(
@@ -161,6 +189,7 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
             );
         }
     }
+    server.has_started();
     let troubles = server.troubles();
     for trouble in &troubles {
         tracing::warn!("{trouble}; it is tried again");
@@ -168,12 +197,6 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     let without = if troubles.is_empty() { "" } else { ", without a data plane so far" };
     tracing::info!(socket = %server.paths().api().display(), "ready{without}");
     system::notify_ready();
-    run(visitors, Arc::clone(&server)).await?;
-    server.end().await;
-    if let Some(dir) = server.paths().ram("any").parent() {
-        // Nothing happens where there is memory in it.
-        let _ = std::fs::remove_dir(dir);
-    }
     Ok(())
 }
 

@@ -5,16 +5,18 @@ use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
+use crate::server::shared::Server;
 use crate::server::{ChangeOptions, Done, Expected, OnFailure};
 use axum::Json;
-use axum::extract::{ConnectInfo, FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::{self, DeserializeOwned, Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
@@ -97,8 +99,15 @@ where
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What every request passes: its body arrives in time, and what it does is done for its caller.
-pub(super) async fn admit(request: Request, next: Next) -> Response {
+/// How long a question waits for the end of a start; then it is answered from what is known.
+const START_WAIT: Duration = Duration::from_millis(500);
+
+/// What every request passes: its body arrives in time, no change gets in front of a start, and what it does is done for its caller.
+pub(super) async fn admit(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let visitor = request.extensions().get::<ConnectInfo<Visitor>>().map(|info| info.0.clone());
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, crate::config::BYTES_MAX);
@@ -107,6 +116,14 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
         Ok(Err(error)) => return ApiError::invalid(format!("the body: {error}")).into_response(),
         Err(_) => return ApiError::invalid("the body did not arrive in time").into_response(),
     };
+    match (&parts.method, parts.uri.path()) {
+        (&Method::GET, _) => {
+            let _ = tokio::time::timeout(START_WAIT, server.started()).await;
+        }
+        // Nor does an end wait for it.
+        (_, "/v1/stop") => {}
+        _ => server.started().await,
+    }
     let _busy = visitor.as_ref().map(Visitor::busy);
     let request = Request::from_parts(parts, bytes.into());
     caller::on_behalf_of(visitor.and_then(|visitor| visitor.caller), next.run(request)).await

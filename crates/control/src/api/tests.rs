@@ -12,6 +12,7 @@ mod pools;
 mod san;
 mod silence;
 mod size;
+mod starting;
 mod stats_files;
 mod trail;
 

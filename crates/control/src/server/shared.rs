@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Makes the launcher of a data plane, by name.
 pub type LauncherOf = Box<dyn Fn(&str) -> Box<dyn Launcher> + Send + Sync>;
@@ -153,6 +153,8 @@ pub struct Server {
     pub(super) reckoning: Mutex<Reckoning>,
     /// Why something is not kept beside the state.
     pub(super) not_kept: Mutex<Vec<ApiError>>,
+    /// Whether everybody was told what he shall be.
+    started: watch::Sender<bool>,
     /// Who has to do with whom in the state that was judged from last.
     pub(super) neighbours: Mutex<Neighbours>,
     /// How often that was worked out.
@@ -164,8 +166,21 @@ pub struct Server {
 }
 
 impl Server {
-    /// Loads the desired state and brings the data planes up.
+    /// Loads the desired state, and brings the data planes up.
     pub async fn start(
+        paths: Paths,
+        store: Box<dyn Store>,
+        launcher: LauncherOf,
+        listeners: BTreeMap<String, OwnedFd>,
+    ) -> Result<Arc<Server>, StoreError> {
+        let server = Server::load(paths, store, launcher, listeners)?;
+        server.bring_up().await;
+        server.has_started();
+        Ok(server)
+    }
+
+    /// Loads the desired state. Nobody is told anything so far.
+    pub fn load(
         paths: Paths,
         mut store: Box<dyn Store>,
         launcher: LauncherOf,
@@ -175,7 +190,7 @@ impl Server {
         let journal = store.journal();
         let trail = Arc::new(Trail::open(&paths.events()));
         trail.note(Kind::ServerStarted, None, format!("process {}", std::process::id()));
-        let server = Arc::new_cyclic(|myself| Server {
+        Ok(Arc::new_cyclic(|myself| Server {
             paths,
             launcher,
             desired: RwLock::new(desired),
@@ -206,13 +221,28 @@ impl Server {
             #[cfg(test)]
             resolved_objects: 0.into(),
             stats_files: Mutex::default(),
-        });
-        server.record_files_as_they_come();
-        server.tell(None).await;
-        server.resume_operations();
-        server.keep_stats_files();
-        server.mend_what_is_kept();
-        Ok(server)
+            started: watch::Sender::new(false),
+        }))
+    }
+
+    /// Brings the data planes up, which takes as long as they have adapters to make; whoever asks is answered meanwhile.
+    pub async fn bring_up(&self) {
+        self.record_files_as_they_come();
+        self.tell(None).await;
+        self.resume_operations();
+        self.keep_stats_files();
+        self.mend_what_is_kept();
+    }
+
+    /// All that a start does is done: changes are taken.
+    pub fn has_started(&self) {
+        self.started.send_replace(true);
+    }
+
+    /// Waits until a start is done.
+    pub async fn started(&self) {
+        // Its sender is this server's own.
+        let _ = self.started.subscribe().wait_for(|started| *started).await;
     }
 
     /// Where things lie.
