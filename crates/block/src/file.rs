@@ -335,6 +335,7 @@ fn capacity(spec: &VolumeSpec, file: &File, opening: &mut Opening<'_>) -> Result
     }
     if let Some(size) = spec.bytes
         && size != bytes
+        && !spec.is_to_be_resized(found)
     {
         let what = format!("its file has {found} bytes, but size says {size}");
         return Err(fail(name, what).help("leave size out, correct it, or resize the volume"));

@@ -160,6 +160,7 @@ fn size(spec: &VolumeSpec, ram: &RamSpec, file: &File) -> Result<u64, VolumeErro
     }
     if let Some(size) = spec.bytes
         && size != found
+        && !spec.is_to_be_resized(found)
     {
         let what = format!("{path} has {found} bytes, but size says {size}");
         return Err(fail(name, what).help("leave size out, correct it, or resize the volume"));

@@ -214,7 +214,10 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     actions.extend(pools(wanted, pools_now));
     for (name, spec) in &wanted.volumes {
         match volumes.get(name.as_str()).filter(|_| !reopened.contains(name.as_str())) {
-            None => actions.push(Action::PutVolume(spec.clone())),
+            None => {
+                actions.push(Action::PutVolume(spec.clone()));
+                actions.extend(resized_since(spec));
+            }
             Some(status) => actions.extend(change_volume(spec, status)),
         }
     }
@@ -302,6 +305,16 @@ pub(crate) fn without(spec: &AdapterSpec, units: &BTreeSet<&str>) -> AdapterSpec
         }
     }
     spec
+}
+
+/// A volume that was given another size while no data plane had it is opened with the one that it has, and then resized.
+fn resized_since(spec: &VolumeSpec) -> Option<Action> {
+    let (bytes, before) = (spec.bytes?, spec.kind.identity()?.bytes());
+    (bytes != before).then(|| Action::ResizeVolume {
+        name: spec.name.clone(),
+        bytes,
+        shrink: bytes < before,
+    })
 }
 
 /// What changes of a volume that stays open: how it behaves, then its size.

@@ -34,6 +34,13 @@ pub struct VolumeSpec {
 }
 
 impl VolumeSpec {
+    /// Whether what it is kept in is as large as it was known to be, `found` bytes, so that another size is one to come: it was given while nobody
+    /// was there to resize it.
+    #[must_use]
+    pub fn is_to_be_resized(&self, found: u64) -> bool {
+        self.kind.identity().is_some_and(|known| known.bytes() == found)
+    }
+
     /// A volume with blocks of 512 bytes, as large as what it is kept in, and nothing around it.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: impl Into<VolumeKind>) -> VolumeSpec {

@@ -24,6 +24,8 @@ mod networks;
 mod pools;
 #[path = "serve/reach.rs"]
 mod reach;
+#[path = "serve/sizes.rs"]
+mod sizes;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 #[path = "serve/visits.rs"]

@@ -148,6 +148,11 @@ fn a_new_volume_never_takes_over_what_it_finds() {
     assert_eq!(bench.read(0, 4096), Ok(vec![5; 4096]));
     bench.close();
     drop(volume);
+    // It was to become larger while nobody had it: it is opened as it is, for whoever resizes it then.
+    let larger = VolumeSpec { bytes: Some(2 << 20), ..new.clone() };
+    let volume = open(&larger).expect("open");
+    assert_eq!(volume.geometry().bytes, 1 << 20);
+    drop(volume);
     // Lost while the host ran: no zeroes in its place.
     std::fs::remove_file(&path).expect("remove");
     let error = open(&new).err().expect("lost");

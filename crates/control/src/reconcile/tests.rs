@@ -115,6 +115,31 @@ fn a_grown_volume_is_resized_under_its_running_adapter() {
     assert_eq!(carry_out(&mut books, &desired(4096)), [resize(4096, true)]);
 }
 
+/// Its file has the size that it had: it is opened with that, not refused, and then resized.
+#[test]
+fn a_volume_that_was_resized_while_no_data_plane_was_there_is_resized_after_its_opening() {
+    let text = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\nsize=8192\n[adapter.a]\nvolume=\"v\"\n";
+    let text_of = crate::config::read(text).unwrap();
+    let wanted_with = |before: u64| {
+        let mut wanted = resolve::wanted(&text_of, "main", &samples::paths());
+        let mut spec = wanted.volumes["v"].clone();
+        let identity = spec::FileIdentity::File { inode: Some(1), born_ns: None, bytes: before };
+        spec.kind.settle(Some(identity));
+        wanted.volumes.insert("v".to_owned(), spec);
+        wanted
+    };
+    for (before, shrink) in [(4096, false), (16384, true)] {
+        let actions = reconcile(&wanted_with(before), &Books::new().status);
+        let resize = Action::ResizeVolume { name: "v".to_owned(), bytes: 8192, shrink };
+        assert!(
+            matches!(&actions[..], [Action::PutVolume(_), found, Action::PutAdapter(_)] if *found == resize),
+            "{actions:?}"
+        );
+    }
+    let actions = reconcile(&wanted_with(8192), &Books::new().status);
+    assert!(matches!(&actions[..], [Action::PutVolume(_), Action::PutAdapter(_)]), "{actions:?}");
+}
+
 #[test]
 fn an_adapter_whose_socket_failed_is_made_again() {
     let text = "[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";

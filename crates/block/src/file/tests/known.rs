@@ -52,6 +52,23 @@ fn a_file_that_was_to_grow_when_nobody_could_do_it_grows_when_it_is_opened() {
     assert_eq!(open(&known).expect("open").geometry().bytes, 2 * MIB);
 }
 
+/// Whoever has it cut does that when it is open; until then nobody's data is out of reach.
+#[test]
+fn a_file_that_was_to_be_cut_when_nobody_could_do_it_is_opened_as_it_is() {
+    let place = Place::new();
+    let (volume, mut known) = known(&spec(place.make(2 * MIB), |_| {}));
+    drop(volume);
+    known.bytes = Some(MIB);
+    let volume = open(&known).expect("open");
+    assert_eq!(volume.geometry().bytes, 2 * MIB);
+    volume.resize(MIB).expect("cut");
+    assert_eq!(volume.geometry().bytes, MIB);
+    drop(volume);
+    // Somebody else made it longer: that is not what was asked for.
+    File::options().write(true).open(place.path()).and_then(|f| f.set_len(3 * MIB)).expect("grow");
+    assert!(refused(&known).contains("has 3145728 bytes, but size says 1048576"));
+}
+
 #[test]
 fn a_fresh_file_takes_nobodys_place() {
     let place = Place::new();
