@@ -302,7 +302,7 @@ impl Server {
         }
         let copies = copied.is_none() && media::to_copy(&judged.now, &judged.next).next().is_some();
         let kept = if keep && !copies {
-            self.registry.keep(&footprint.union(&asked.named).cloned().collect())
+            self.registry.keep(&touched.union(&asked.named).cloned().collect())
         } else {
             Vec::new()
         };

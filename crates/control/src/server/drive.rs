@@ -256,7 +256,7 @@ impl Server {
         let now = self.desired();
         let back = back(&now, edits, files);
         let (next, step, why) = match validate(&back, &self.paths) {
-            Ok(_) => (back, Step::Cleaning, why.clone()),
+            Ok(_) => (back, Step::Cleaning, with_what_stays(why.clone(), &now, edits)),
             // Somebody builds on it by now.
             Err(refusal) => {
                 let help = format!("it stays and is tried again, since without it {refusal}");
@@ -335,6 +335,20 @@ impl Server {
         if let Err(error) = self.commit(ledger, &desired) {
             tracing::warn!(id, "how far an operation is was not stored: {error}");
         }
+    }
+}
+
+/// Says what of a change stays although it is taken back.
+fn with_what_stays(why: ApiError, now: &Desired, edits: &[Edit]) -> ApiError {
+    let stays =
+        edits.iter().filter(|it| it.kept && now[it.object].get(&it.name) == it.after.as_ref());
+    let names: Vec<String> = stays.map(|it| format!("{} `{}`", it.object, it.name)).collect();
+    match names.as_slice() {
+        [] => why,
+        names => why.help(format!(
+            "it was taken back, but for {}: it stays, since a configuration names it",
+            names.join(", ")
+        )),
     }
 }
 

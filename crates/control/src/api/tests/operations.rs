@@ -243,7 +243,10 @@ async fn what_a_configuration_wants_too_is_not_taken_back() {
     let text = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\n".to_owned();
     assert_eq!(bench.text("POST", "/v1/apply", text).await.0, 200);
     bench.call("POST", &format!("/v1/operations/{id}/cancel"), Value::Null).await;
-    assert_eq!(bench.ended(id).await["step"], "undone");
+    let ended = bench.ended(id).await;
+    assert_eq!(ended["step"], "undone");
+    let why = "but for volume `v`: it stays, since a configuration names it";
+    assert!(ended["error"]["help"].as_str().unwrap_or_default().contains(why), "{ended}");
     assert!(bench.server.desired()[Object::Volume].contains_key("v"), "it is wanted");
     // Nor what a configuration has made another.
     bench.lock("/d/w");
@@ -254,6 +257,35 @@ async fn what_a_configuration_wants_too_is_not_taken_back() {
     bench.ended(id).await;
     let volumes = &bench.server.desired()[Object::Volume];
     assert_eq!(volumes["w"]["read_only"], fabric::attribute::Value::Switch(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_configuration_only_mentions_is_taken_back_unless_somebody_uses_it() {
+    let bench = Bench::new().await;
+    bench.lock("/d/v");
+    let cancel = async |id| {
+        bench.call("POST", &format!("/v1/operations/{id}/cancel"), Value::Null).await;
+        bench.ended(id).await
+    };
+    let text = "[adapter.a]\nvolume=\"v\"\n";
+    let id = bench.begin("v", "/d/v").await;
+    assert_eq!(bench.text("POST", "/v1/apply", text).await.0, 200);
+    let ended = cancel(id).await;
+    assert_eq!(ended["step"], "done", "{ended}");
+    let why = "it stays and is tried again, since without it";
+    assert!(ended["error"]["help"].as_str().unwrap_or_default().contains(why), "{ended}");
+    assert!(bench.server.desired()[Object::Volume].contains_key("v"), "the adapter has it");
+    // The configuration's adapter is gone when the next one is taken back.
+    bench.lock("/d/w");
+    let text = "[adapter.b]\nvolume=\"w\"\n";
+    let id = bench.begin("w", "/d/w").await;
+    assert_eq!(bench.text("POST", "/v1/apply", text).await.0, 200);
+    let gone = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\n[adapter.a]\nvolume=\"v\"\n";
+    let (status, applied) = bench.text("POST", "/v1/apply?prune=true", gone).await;
+    assert_eq!(status, 200, "{applied}");
+    assert_eq!(cancel(id).await["step"], "undone");
+    let volumes = bench.server.desired()[Object::Volume].keys().cloned().collect::<Vec<_>>();
+    assert_eq!(volumes, ["v"], "nothing stays of what was undone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
