@@ -24,6 +24,8 @@ use tokio::time::{Instant, Sleep};
 pub const VISITORS_MAX: usize = 256;
 /// How long a connection may be idle, and how long its peer may take nothing of an answer.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How long its peer may take nothing while somebody waits for a place.
+const STUCK_MAX: Duration = Duration::from_secs(3);
 /// How long nobody is let in after the system had no descriptor.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -220,8 +222,8 @@ pub struct Guest {
     stream: UnixStream,
     timer: Pin<Box<Sleep>>,
     told: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// When the peer has to have taken something of its answer.
-    stuck: Option<Pin<Box<Sleep>>>,
+    /// Since when the peer has taken nothing of its answer, and when it has to have.
+    stuck: Option<(Instant, Pin<Box<Sleep>>)>,
     seat: Arc<Seat>,
     seats: Arc<Mutex<Vec<Arc<Seat>>>>,
     freed: Arc<Notify>,
@@ -264,7 +266,13 @@ impl Guest {
             self.stuck = None;
             return taken;
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(IDLE_MAX)));
+        let begin = || (Instant::now(), Box::pin(tokio::time::sleep(IDLE_MAX)));
+        let (since, stuck) = self.stuck.get_or_insert_with(begin);
+        // Requests may be there that are not read while their answers cannot be written.
+        while self.told.as_mut().poll(context).is_ready() {
+            stuck.as_mut().reset(*since + STUCK_MAX);
+            self.told = Box::pin(told(Arc::clone(&self.seat)));
+        }
         match stuck.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,

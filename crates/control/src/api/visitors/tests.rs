@@ -86,3 +86,25 @@ async fn the_kernel_says_who_it_is() {
     assert!(answer.contains(&format!("uid: {uid}, pid: Some({})", std::process::id())), "{answer}");
     drop(Stream::connect(&path).unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_on_and_on_and_takes_no_answer_makes_room() {
+    let (_dir, path) = serve(3);
+    let mut deaf = Vec::new();
+    for _ in 0..3 {
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let ask = async {
+            loop {
+                stream.write_all(b"GET / HTTP/1.1\r\nhost: t\r\n\r\n").await.unwrap();
+            }
+        };
+        let _: Result<(), _> = tokio::time::timeout(Duration::from_secs(1), ask).await;
+        deaf.push(stream);
+    }
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        assert!(ask(&mut stream).await.starts_with("HTTP/1.1 200"));
+        assert!(begun.elapsed() <= STUCK_MAX);
+    }
+}
