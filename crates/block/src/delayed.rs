@@ -57,6 +57,10 @@ impl<V: Volume + ?Sized> Volume for Delayed<V> {
         self.inner.lost()
     }
 
+    fn removed(&self) -> bool {
+        self.inner.removed()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         let inner = self.inner.lane(ring, id)?;
         Ok(Box::new(DelayedLane { model: self.model.clone(), bit: 1 << self.depth, inner }))

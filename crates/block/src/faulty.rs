@@ -53,6 +53,10 @@ impl<V: Volume + ?Sized> Volume for Faulty<V> {
         self.inner.lost()
     }
 
+    fn removed(&self) -> bool {
+        self.inner.removed()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(FaultyLane {
             random: Random::new(self.spec.seed ^ (u64::from(id.0) << 32)),

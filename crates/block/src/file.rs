@@ -57,7 +57,7 @@ use crate::fail::{Failure, fail};
 use crate::files::Testimony;
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{Geometry, Lane, LaneId, Seat, Volume, VolumeError};
-pub(crate) use identity::{boot, identity, memory, removed};
+pub(crate) use identity::{boot, identity, memory, removed, trouble};
 pub(crate) use lane::ZEROES;
 use lane::{FileLane, Files};
 pub(crate) use lock::lock;
@@ -280,11 +280,19 @@ impl Volume for FileVolume {
             let what = "a write was lost; writes and flushes fail until its data plane is restarted (`trunkline dataplane restart`)";
             return Some(what.to_owned());
         }
-        removed(&self.shared.file)
+        // While it is resized its file may be shorter than it.
+        let resizing = self.shared.resizing.try_lock().is_err();
+        let is_file = !self.shared.target.block_device && !resizing;
+        let bytes = is_file.then(|| self.shared.bytes.load(Ordering::SeqCst));
+        trouble(&self.shared.file, bytes)
     }
 
     fn lost(&self) -> bool {
         self.shared.poisoned.load(Ordering::Relaxed)
+    }
+
+    fn removed(&self) -> bool {
+        removed(&self.shared.file)
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {

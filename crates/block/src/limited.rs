@@ -123,6 +123,10 @@ impl<V: Volume + ?Sized> Volume for Limited<V> {
         self.inner.lost()
     }
 
+    fn removed(&self) -> bool {
+        self.inner.removed()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(LimitedLane {
             credits: vec![0; self.gates.gates.len()],

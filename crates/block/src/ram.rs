@@ -28,7 +28,7 @@ use spec::{RamSpec, VolumeSpec};
 use uring::{FileSlot, Op, Ring};
 
 use crate::fail::{Failure, check, fail, io_error, passing, walk};
-use crate::file::{memory, removed};
+use crate::file::{memory, removed, trouble};
 use crate::kinds::{Kind, OpenEvent, Opening};
 use crate::slab::Slab;
 use crate::turns::{Turn, Turns};
@@ -195,6 +195,10 @@ impl Volume for RamVolume {
     }
 
     fn trouble(&self) -> Option<String> {
+        trouble(&self.shared.file, None)
+    }
+
+    fn removed(&self) -> bool {
         removed(&self.shared.file)
     }
 

@@ -275,6 +275,11 @@ pub trait Volume: Send + Sync {
         false
     }
 
+    /// What is in it is gone when it is closed: its file was removed. Never waits.
+    fn removed(&self) -> bool {
+        false
+    }
+
     /// Makes a channel's way to the volume. Called on the channel's thread; files are registered with `ring`.
     ///
     /// # Errors

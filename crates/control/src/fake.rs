@@ -255,6 +255,7 @@ impl Books {
                 access,
                 trouble,
                 lost: false,
+                removed: false,
                 identity,
             });
             return Reply::Done;
@@ -352,6 +353,7 @@ impl Books {
             spec: spec.into(),
             state: AdapterState::Listening,
             reason: None,
+            hidden: None,
             client_queues: 0,
             client_num_io_queues: 0,
             channel_of_queue: Vec::new(),

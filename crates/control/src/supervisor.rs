@@ -22,6 +22,7 @@ mod visits;
 pub use ailing::Ailment;
 pub use backoff::Backoff;
 pub(crate) use carry::FEWER;
+pub(crate) use process::forget;
 pub use process::{Launcher, ProcessLauncher};
 pub use view::{Known, View};
 

@@ -508,7 +508,8 @@ impl Adapter {
         AdapterStatus {
             spec: shared.spec(),
             state,
-            reason: self.inner.entry.endpoint.trouble().or_else(|| condition.reason.clone()),
+            reason: condition.reason.clone(),
+            hidden: self.inner.entry.endpoint.trouble(),
             client_queues: condition.queues,
             client_num_io_queues: condition.num_io_queues,
             channel_of_queue: condition.channels.clone(),

@@ -233,6 +233,9 @@ pub struct VolumeStatus {
     /// A write was lost, and writes and flushes fail since.
     #[serde(default)]
     pub lost: bool,
+    /// What is in it is gone when it is closed: its file was removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
     /// What its file or device is known by, if it has one.
     #[serde(default)]
     pub identity: Option<FileIdentity>,
@@ -260,6 +263,9 @@ pub struct AdapterStatus {
     /// Why it is broken, or why the last client was disconnected.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Why nobody finds its socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
     /// Virtqueues for I/O that the client uses now.
     pub client_queues: u16,
     /// Those that its device has (`num_queues` of QEMU), whether its driver uses them or not, as far as its messages named them; 0 without a

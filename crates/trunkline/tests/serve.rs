@@ -49,7 +49,9 @@ impl Server {
         let log = std::fs::File::options().create(true).append(true).open(self.path("serve.log"));
         let child = self.command().arg("serve").args(args).stderr(log.unwrap()).spawn().unwrap();
         self.child = Some(child);
-        self.until("the server", |server| server.try_status().is_some());
+        self.until("the server", |server| {
+            server.try_status().is_some_and(|status| status["starting"].is_null())
+        });
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -273,8 +275,29 @@ fn a_data_plane_whose_socket_was_removed_is_not_replaced_while_it_lives() {
     let reason = plane["reason"].as_str().unwrap();
     let pid_text = pid.as_raw_nonzero().to_string();
     assert!(reason.contains(&format!("process {pid_text} is still there")), "{reason}");
-    kill_process(pid, Signal::KILL).unwrap();
+    server.ok("dataplane restart main");
+    assert_eq!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH));
     server.until("the next one", |server| server.plane()["state"] == "running");
+    // Removed, or ended with the server, it ends as well.
+    server.ok("dataplane create second");
+    let pid_of = |server: &Server, name: &str| {
+        let shown: Value =
+            serde_json::from_str(&server.ok(&format!("dataplane show {name} -o json"))).unwrap();
+        Pid::from_raw(i32::try_from(shown["pid"].as_i64().unwrap()).unwrap()).unwrap()
+    };
+    let [main, second] = ["main", "second"].map(|name| pid_of(&server, name));
+    server.stop();
+    for name in ["main", "second"] {
+        std::fs::remove_file(server.path(&format!("dataplane-{name}.sock"))).unwrap();
+    }
+    server.serve(&[]);
+    server.run("dataplane remove second");
+    server.until("its end", |_| rustix::process::test_kill_process(second).is_err());
+    assert!(rustix::process::test_kill_process(main).is_ok());
+    server.ok("stop --with-dataplanes");
+    server.child.take().unwrap().wait().unwrap();
+    assert!(rustix::process::test_kill_process(main).is_err());
+    assert!(!server.path("dataplane-second.lock").exists());
 }
 
 #[test]

@@ -217,6 +217,7 @@ impl Trunkline {
         let status = self.cli(&["status", "-o", "json"])?;
         let status: Value =
             serde_json::from_str(&status).context("`status -o json` is not JSON")?;
+        ensure!(status["starting"].is_null(), "it is starting");
         let pid = data_plane_pid(&status)
             .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
             .ok_or_else(|| anyhow!("`status` shows no data plane: {status}"))?;

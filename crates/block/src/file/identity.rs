@@ -64,12 +64,28 @@ fn device_id(device: u64, files: &dyn Files) -> Option<String> {
     }
 }
 
-/// Why an opened file will not be found again: its last name is gone. Asks no server of the file system.
-pub(crate) fn removed(file: &File) -> Option<String> {
+/// What is wrong with a file that was removed, or cut.
+const REMOVED: &str =
+    "its file was removed; its data lasts until the volume is closed: copy it from the clients now";
+
+/// What became of an opened file, which is to have this length at least. Asks no server of the file system.
+pub(crate) fn trouble(file: &File, bytes: Option<u64>) -> Option<String> {
+    if removed(file) {
+        return Some(REMOVED.to_owned());
+    }
+    let found = look(file, StatxFlags::SIZE)?.stx_size;
+    let bytes = bytes.filter(|bytes| found < *bytes)?;
+    Some(format!(
+        "its file was cut to {found} bytes and had {bytes}: what lay behind that is lost, and reads of it fail"
+    ))
+}
+
+/// Whether an opened file will not be found again: its last name is gone. Asks no server of the file system.
+pub(crate) fn removed(file: &File) -> bool {
+    look(file, StatxFlags::NLINK).is_some_and(|found| found.stx_nlink == 0)
+}
+
+fn look(file: &File, what: StatxFlags) -> Option<rustix::fs::Statx> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let found = rustix::fs::statx(file, c"", flags, StatxFlags::NLINK).ok()?;
-    (found.stx_nlink == 0).then(|| {
-        "its file was removed; its data lasts until the volume is closed: copy it from the clients now"
-            .to_owned()
-    })
+    rustix::fs::statx(file, c"", flags, what).ok()
 }

@@ -583,6 +583,22 @@ fn a_removed_file_is_noticed_while_the_volume_is_open() {
     assert_eq!(volume.trouble(), None);
     std::fs::remove_file(&path).expect("remove");
     assert!(volume.trouble().expect("noticed").contains("its file was removed"));
+    assert!(volume.removed());
+}
+
+#[test]
+fn a_file_that_was_cut_is_noticed_while_the_volume_is_open() {
+    let place = Place::new();
+    let path = place.make(MIB);
+    let volume = open(&spec(&path, |_| {})).expect("open");
+    assert_eq!(volume.trouble(), None);
+    let file = File::options().write(true).open(&path).expect("its file");
+    file.set_len(4096).expect("cut");
+    let told = volume.trouble().expect("noticed");
+    assert!(told.contains("cut to 4096 bytes and had 1048576"), "{told}");
+    assert!(!volume.removed());
+    file.set_len(2 * MIB).expect("longer");
+    assert_eq!(volume.trouble(), None);
 }
 
 #[test]

@@ -100,7 +100,7 @@ where
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a question waits for the end of a start; then it is answered from what is known.
-const START_WAIT: Duration = Duration::from_millis(500);
+const START_WAIT: Duration = Duration::from_millis(900);
 
 /// What every request passes: its body arrives in time, no change gets in front of a start, and what it does is done for its caller.
 pub(super) async fn admit(

@@ -182,10 +182,15 @@ fn luns(spec: &AdapterSpec) -> BTreeMap<(u64, u64), &str> {
 
 /// Why a change is not made.
 pub fn refusal(losses: &[Loss]) -> ApiError {
-    let all: Vec<String> =
-        losses.iter().map(|loss| format!("`{}` loses {}", loss.adapter, loss.what)).collect();
-    let clients = if losses.len() == 1 { "the client of adapter" } else { "clients of adapters" };
-    ApiError::new(Code::InUse, format!("{clients} {}", all.join("; "))).help(
+    let each = |lose: &str| {
+        let all = losses.iter().map(|loss| format!("`{}`{lose} {}", loss.adapter, loss.what));
+        all.collect::<Vec<_>>().join("; ")
+    };
+    let message = match losses.len() {
+        1 => format!("the client of adapter {}", each(" loses")),
+        _ => format!("clients of adapters lose: {}", each("")),
+    };
+    ApiError::new(Code::InUse, message).help(
         "stop the client first, or take it away nevertheless: `--force` (in the API `force=true`)",
     )
 }

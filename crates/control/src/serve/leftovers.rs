@@ -11,7 +11,7 @@ use crate::model::loss::has_client;
 use crate::model::pools;
 use crate::model::resolve::{adapter_socket, volume_path};
 use crate::paths::Paths;
-use crate::supervisor::{Launcher, ProcessLauncher};
+use crate::supervisor::{Launcher, ProcessLauncher, forget};
 use fabric::attribute::Object;
 use protocol::message::{Reply, Request, Status};
 use protocol::place::claimant;
@@ -163,7 +163,7 @@ pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) 
         let mut launcher = ProcessLauncher::new(program.to_owned(), socket.clone(), log, kept);
         let gone = match launcher.connect() {
             Ok(mut link) => end(&name, link.as_mut(), &mut launcher),
-            Err(LinkError::Absent) => launcher.end_claimant(),
+            Err(LinkError::Absent) => launcher.await_end(true),
             Err(error) => {
                 tracing::warn!(dataplane = %name, "no state names this data plane, and {error}: it is killed");
                 launcher.await_end(true)
@@ -175,13 +175,6 @@ pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) 
         all &= gone;
     }
     all
-}
-
-/// Removes what a data plane that is gone had beside its socket.
-fn forget(socket: &Path) {
-    for path in [socket.to_owned(), socket.with_extension("lock"), socket.with_extension("json")] {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 /// Ends all data planes of a folder that has no server: who asks for that takes the disks of all their clients. Those that were ended.
@@ -204,7 +197,7 @@ pub fn end_without_server(paths: &Paths) -> Result<Vec<String>, ServeError> {
                 let _ = link.call(&Request::Shutdown, &[]);
                 launcher.await_end(false)
             }
-            Err(LinkError::Absent) => launcher.end_claimant(),
+            Err(LinkError::Absent) => launcher.await_end(true),
             Err(_) => launcher.await_end(true),
         };
         if gone {
@@ -238,6 +231,13 @@ fn end(name: &str, link: &mut dyn Link, launcher: &mut ProcessLauncher) -> bool 
     launcher.await_end(false)
 }
 
+/// Whether somebody who lives has locked a file, as data planes do with what they have open.
+fn is_locked(path: &Path) -> bool {
+    let lock = rustix::fs::FlockOperation::NonBlockingLockShared;
+    let file = std::fs::File::open(path);
+    file.is_ok_and(|file| rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK))
+}
+
 /// Removes memory, reservations and unfinished copies that no object of the state has.
 pub(super) fn sweep(paths: &Paths, desired: &Desired) {
     let used: BTreeSet<PathBuf> = desired[Object::Volume]
@@ -259,6 +259,14 @@ pub(super) fn sweep(paths: &Paths, desired: &Desired) {
             let path = entry.path();
             let file = entry.file_type().is_ok_and(|kind| kind.is_file());
             if !file || !ours(&path) || used.contains(&path) {
+                continue;
+            }
+            if is_locked(&path) {
+                tracing::error!(
+                    path = %path.display(),
+                    "a data plane that no state names has this open, perhaps for clients: it is left alone. End that process, or start the \
+                     server of its state"
+                );
                 continue;
             }
             match std::fs::remove_file(&path) {

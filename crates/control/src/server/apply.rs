@@ -16,8 +16,11 @@ impl ConfigFile {
 
     /// Whether the next start takes a change back.
     fn undoes(&self, change: &Change) -> bool {
-        let names = self.names.contains(&(change.object, change.name.clone()));
-        names || (self.prune && change.verb != Verb::Remove)
+        self.has(change) || (self.prune && change.verb != Verb::Remove)
+    }
+
+    fn has(&self, change: &Change) -> bool {
+        self.names.contains(&(change.object, change.name.clone()))
     }
 }
 
@@ -68,15 +71,20 @@ impl Server {
         let file = read(&self.file);
         let Some(file) = file.as_ref() else { return Vec::new() };
         let undone = changes.iter().filter(|change| file.undoes(change));
-        let names: Vec<String> =
-            undone.map(|change| format!("{} {}", change.object, change.name)).collect();
-        if names.is_empty() {
-            return Vec::new();
-        }
-        vec![format!(
-            "the next start of the server applies {}, and {} will be as that file has it: change the file, too",
-            file.path.display(),
-            names.join(", ")
-        )]
+        let (there, gone): (Vec<&Change>, Vec<&Change>) = undone.partition(|it| file.has(it));
+        let warning = |changes: Vec<&Change>, what: &str| {
+            let names: Vec<String> =
+                changes.iter().map(|it| format!("{} {}", it.object, it.name)).collect();
+            let path = file.path.display();
+            (!names.is_empty()).then(|| {
+                let names = names.join(", ");
+                format!("the next start of the server applies {path}, and {what}: {names}; change the file, too")
+            })
+        };
+        let all = [
+            warning(there, "these will be as that file has them"),
+            warning(gone, "removes what it does not have, with its data"),
+        ];
+        all.into_iter().flatten().collect()
     }
 }

@@ -245,7 +245,7 @@ impl PoolView {
 
 /// The gravest of what there is to say of its space.
 fn warning(set: &Attributes, size: u64, status: &PoolStatus) -> Option<String> {
-    let help = "remove LUs, or discard what clients no longer need (fstrim)";
+    let help = "add a PV (`trunkline pv add`), remove LUs, or discard what clients no longer need (fstrim)";
     if status.paused > 0 {
         return Some(format!("it is full, and {} writes wait for space: {help}", status.paused));
     }

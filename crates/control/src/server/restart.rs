@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl Server {
     /// Stops a data plane in good order and starts it with its present attributes.
     ///
-    /// Without `force` not under a client that would not connect again. Who asks while somebody else's restart goes on has that one.
+    /// Without `force` not under a client that would not connect again, and not under a volume whose file was removed. Who asks while somebody else's restart goes on has that one.
     pub async fn restart_dataplane(
         &self,
         name: &str,
@@ -30,7 +30,7 @@ impl Server {
     }
 
     /// Data planes that run with other attributes than theirs are started again with them, where nobody notices: none of their adapters has a client,
-    /// and no volume has a lost write to tell of. The others are named.
+    /// and no volume has a lost write to tell of, or lasts until it is closed. The others are named.
     pub(crate) async fn renew_dataplanes(&self) -> Vec<String> {
         let desired = self.desired();
         let mut left = Vec::new();
@@ -42,7 +42,7 @@ impl Server {
             }
             let Some(known) = view.known else { continue };
             let is_needed = known.status.adapters.iter().any(has_client)
-                || known.status.volumes.iter().any(|volume| volume.lost);
+                || known.status.volumes.iter().any(|it| it.lost || it.removed);
             if is_needed {
                 left.push(name);
             } else if let Err(error) = self.restart_dataplane(&name, false, true).await {
@@ -69,6 +69,18 @@ impl Server {
                 );
                 return Err(ApiError::new(Code::InUse, message).help(
                     "shut these machines down first, or restart it nevertheless and the machines after it: `--force` (in the API `force=true`)",
+                ));
+            }
+            let volumes = view.known.iter().flat_map(|known| &known.status.volumes);
+            let volumes = volumes.filter(|volume| volume.removed);
+            let names: Vec<String> = volumes.map(|v| format!("`{}`", v.spec.name)).collect();
+            if !names.is_empty() {
+                let message = format!(
+                    "what is in volumes {} would be lost: their files were removed, and it lasts until they are closed",
+                    names.join(", ")
+                );
+                return Err(ApiError::new(Code::InUse, message).help(
+                    "copy it from their clients first, or restart it nevertheless: `--force` (in the API `force=true`)",
                 ));
             }
         }

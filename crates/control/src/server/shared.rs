@@ -239,6 +239,11 @@ impl Server {
         self.started.send_replace(true);
     }
 
+    /// Whether a start is done.
+    pub fn is_started(&self) -> bool {
+        *self.started.borrow()
+    }
+
     /// Waits until a start is done.
     pub async fn started(&self) {
         // Its sender is this server's own.

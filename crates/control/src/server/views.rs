@@ -220,6 +220,9 @@ pub struct StatusView {
     /// own, and in location codes. Nothing while it has not drawn one.
     #[serde(default)]
     pub server_number: Option<String>,
+    /// The server is not done with its start: what is `pending` may have to be told yet, and changes wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starting: bool,
     /// Data planes.
     pub dataplanes: Vec<DataPlaneView>,
     /// Volumes.
@@ -404,6 +407,7 @@ impl<'a> Moment<'a> {
         let failure = self.failure(&Subject::Adapter(name.to_owned()));
         let answer = super::explain::negotiated(self.desired, name, set, adapter, account);
         let client = adapter.filter(|adapter| has_client(adapter));
+        let hidden = adapter.and_then(|adapter| adapter.hidden.as_ref());
         let channel_of_queue = client.map(|a| a.channel_of_queue.clone()).unwrap_or_default();
         let in_use: BTreeSet<u32> = channel_of_queue.iter().copied().collect();
         AdapterView {
@@ -420,7 +424,10 @@ impl<'a> Moment<'a> {
                 .map(|pair| pair.map(|wwpn| wwpn.to_string()).to_vec())
                 .unwrap_or_default(),
             link: LinkView::of(self.desired, &self.links, (Object::Adapter, name, set)),
-            warnings: short::of_adapter(self.desired, name, set, account).into_iter().collect(),
+            warnings: short::of_adapter(self.desired, name, set, account)
+                .into_iter()
+                .chain(hidden.map(|why| format!("adapter `{name}`: {why}")))
+                .collect(),
             vtds: self
                 .users
                 .of(Object::Adapter, name)
@@ -609,6 +616,7 @@ impl Server {
                 .allocations
                 .system
                 .map(|number| format!("{:06x}", number & 0xff_ffff)),
+            starting: !self.is_started(),
             dataplanes: dataplanes.collect(),
             volumes: volumes.collect(),
             adapters: adapters.collect(),

@@ -122,26 +122,13 @@ impl ProcessLauncher {
             if Instant::now() > deadline {
                 let what = format!(
                     "process {pid} is still there and does not listen: its socket was removed, or it is ending; \
-                     if it does not end, `kill -9 {pid}`: clients connect to its successor"
+                     if it does not end, `trunkline dataplane restart` kills it, and clients connect to its successor"
                 );
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
             }
             std::thread::sleep(STEP);
         }
         Ok(())
-    }
-
-    /// Ends a process that has claimed the socket and does not listen there. Whether nobody is left.
-    pub fn end_claimant(&mut self) -> bool {
-        match claimant(&self.socket) {
-            Ok(None) => true,
-            Ok(Some(pid)) => {
-                self.adopt(Some(pid));
-                // The number is that process's: it was there before the descriptor, and is after.
-                claimant(&self.socket).is_ok_and(|now| now == Some(pid)) && self.await_end(true)
-            }
-            Err(_) => false,
-        }
     }
 
     /// A process that was not started here is held by a descriptor, so that its number cannot become another's.
@@ -262,6 +249,15 @@ impl Launcher for ProcessLauncher {
     }
 
     fn await_end(&mut self, kill: bool) -> bool {
+        if kill && self.child.is_none() && self.adopted.is_none() {
+            // One that was never reached may live and not listen.
+            let pid = claimant(&self.socket).ok().flatten();
+            self.adopt(pid);
+            // The number is that process's: it was there before the descriptor, and is after.
+            if pid.is_some() && claimant(&self.socket).ok().flatten() != pid {
+                self.adopted = None;
+            }
+        }
         let mut deadline = Instant::now() + if kill { Duration::ZERO } else { END_TIMEOUT };
         let mut killed = false;
         while !self.is_gone() {
@@ -276,11 +272,22 @@ impl Launcher for ProcessLauncher {
         }
         self.reap();
         self.adopted = None;
+        if killed {
+            // It had no time to.
+            forget(&self.socket);
+        }
         true
     }
 
     fn socket(&self) -> &Path {
         &self.socket
+    }
+}
+
+/// Removes what a data plane that is gone had beside its socket.
+pub(crate) fn forget(socket: &Path) {
+    for path in [socket.to_owned(), socket.with_extension("lock"), socket.with_extension("json")] {
+        let _ = std::fs::remove_file(path);
     }
 }
 

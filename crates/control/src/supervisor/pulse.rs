@@ -443,6 +443,7 @@ mod tests {
                 access: "none".to_owned(),
                 trouble: trouble.map(str::to_owned),
                 lost: false,
+                removed: false,
                 identity: None,
             });
             status

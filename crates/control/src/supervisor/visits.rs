@@ -150,6 +150,7 @@ mod tests {
             spec: spec.into(),
             state,
             reason,
+            hidden: None,
             client_queues: 0,
             client_num_io_queues: 0,
             channel_of_queue,

@@ -28,6 +28,7 @@ impl OpenVolume {
             bytes: self.volume.geometry().bytes,
             access: self.notes.join("; "),
             trouble: self.volume.trouble(),
+            removed: self.volume.removed(),
             lost: self.volume.lost(),
             identity: self.known.clone(),
         }

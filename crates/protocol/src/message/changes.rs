@@ -258,6 +258,7 @@ mod tests {
             bytes,
             access: "none".to_owned(),
             trouble: None,
+            removed: false,
             lost: false,
             identity: None,
         };

@@ -120,7 +120,8 @@ pub(crate) fn status(global: &Global, args: &StatusArgs) -> Result<(), Failure> 
 /// Whether everything is as it should be.
 fn is_well(status: &StatusView) -> bool {
     let bad = ["failed", "broken", "pending"];
-    status.failures.is_empty()
+    !status.starting
+        && status.failures.is_empty()
         && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())
         && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
         && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
@@ -152,6 +153,10 @@ fn status_page(status: &StatusView) -> String {
     }
     if !status.uplinks.is_empty() {
         page += &format!("\n\n{}", object_table(Object::Uplink, &status.uplinks));
+    }
+    if status.starting {
+        page +=
+            "\n\nthe server is starting: data planes are told what they shall be, and changes wait";
     }
     let troubles = troubles(status);
     if !troubles.is_empty() {

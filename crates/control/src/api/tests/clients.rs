@@ -75,6 +75,26 @@ async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_lasts_until_a_volume_is_closed_is_given_up_only_by_force() {
+    let bench = Bench::new().await;
+    let file = bench.dir.path().join("v.img");
+    let state =
+        format!("[volume.v]\nkind=\"file\"\ncreate=true\nsize=4096\npath=\"{}\"\n", file.display());
+    assert_eq!(bench.apply_with("", &state).await.0, 200);
+    bench.fake("main").books().status.volumes[0].removed = true;
+    let restart = |query: &'static str| bench.call("POST", query, Value::Null);
+    let (status, refusal) = restart("/v1/dataplanes/main/restart").await;
+    assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
+    assert!(
+        refusal["message"].as_str().unwrap().starts_with("what is in volumes `v` would be lost")
+    );
+    // Nor by a start with other attributes.
+    bench.server.renew_dataplanes().await;
+    assert_eq!(bench.server.supervisor_views()["main"].restarts, 0);
+    assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_disk_is_taken_from_a_client_only_by_force() {
     let bench = Bench::new().await;
     bench.disk_in_use().await;
@@ -140,13 +160,17 @@ async fn commands_say_what_the_next_start_undoes() {
     let set = json!({"attributes": {"queues": 4}});
     let (_, done) = bench.call("PATCH", "/v1/adapters/a", set).await;
     let warning = done["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("/etc/t.toml, and adapter a will be"), "{warning}");
+    assert!(warning.contains("as that file has them: adapter a; change the file"), "{warning}");
     let new = |name: &str| json!({"name": name, "attributes": {"kind": "null", "size": 4096}});
     let (_, done) = bench.call("POST", "/v1/volumes", new("w")).await;
     assert_eq!(done["warnings"], Value::Null, "{done}");
     file(true);
     let (_, done) = bench.call("POST", "/v1/volumes", new("x")).await;
-    assert!(done["warnings"][0].as_str().unwrap().contains("volume x"), "{done}");
+    let warning = done["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("removes what it does not have, with its data: volume x"),
+        "{warning}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

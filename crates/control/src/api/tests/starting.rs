@@ -18,7 +18,8 @@ async fn questions_are_answered_changes_wait_and_an_end_does_not() {
     };
     let server = Server::load(paths, store, Box::new(make), BTreeMap::new()).unwrap();
     let bench = Bench::serve(dir, launchers, server);
-    assert_eq!(bench.get("/v1/status").await["dataplanes"][0]["state"], "down");
+    let status = bench.get("/v1/status").await;
+    assert!(status["starting"] == true && status["dataplanes"][0]["state"] == "down", "{status}");
     let volume = json!({"name": "v", "attributes": {"kind": "null", "size": 4096}});
     let change = bench.call("POST", "/v1/volumes", volume);
     tokio::pin!(change);
@@ -28,5 +29,6 @@ async fn questions_are_answered_changes_wait_and_an_end_does_not() {
     bench.server.bring_up().await;
     bench.server.has_started();
     assert_eq!(change.await.0, 201);
+    assert_eq!(bench.get("/v1/status").await["starting"], Value::Null);
     assert_eq!(bench.fake("main").books().status.volumes.len(), 1);
 }

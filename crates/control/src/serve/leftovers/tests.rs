@@ -34,7 +34,13 @@ fn memory_reservations_and_half_copies_of_nobody_go() {
     ];
     let gone = [paths.ram("old"), paths.reservations("old"), paths.state.join("media/m.part")];
     kept.iter().chain(&gone).for_each(|path| touch(path));
+    // Its state is gone, and a data plane that lives has it open.
+    let open = paths.ram("open");
+    touch(&open);
+    let file = std::fs::File::open(&open).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     sweep(&paths, &desired);
+    assert!(open.exists());
     assert!(kept.iter().all(|path| path.exists()), "{kept:?}");
     assert!(!gone.iter().any(|path| path.exists()), "{gone:?}");
     std::fs::remove_dir_all(paths.ram("r").parent().unwrap()).unwrap();
