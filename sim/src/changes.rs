@@ -115,6 +115,7 @@ fn map(
     let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
     let luns = &mut scsi.targets[0].luns;
     counts.maps += 1;
+    scene.removed.set(true);
     if luns.is_empty() {
         sim::tell(|| format!("client{number} is given the unit"));
         luns.insert(0, "disk".to_owned());
@@ -186,6 +187,10 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
     let waited = scene.idle.get() - before;
     if hurries && waited > WAITS_NS {
         return Err(format!("client{number}: the removal of its adapter waits {waited} ns"));
+    }
+    if removed {
+        scene.removed.set(true);
+        client.borrow_mut().front_mut().is_counted_anew();
     }
     let said = client.borrow().front().says(true, scene.drawn.in_bytes);
     session.come(house, said, removed)?;

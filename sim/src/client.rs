@@ -51,7 +51,7 @@ impl Habits {
 
 enum Asked {
     Read(Ticket, std::ops::Range<u64>),
-    Write(Ticket),
+    Write(Ticket, std::ops::Range<u64>),
     /// A discard, or zeroes.
     Discard(Ticket),
     Flush(Ticket),
@@ -61,7 +61,7 @@ impl Asked {
     fn phase(&self) -> usize {
         let phase = match self {
             Asked::Read(..) => Phase::Read,
-            Asked::Write(_) => Phase::Write,
+            Asked::Write(..) => Phase::Write,
             Asked::Discard(_) => Phase::Discard,
             Asked::Flush(_) => Phase::Flush,
         };
@@ -262,7 +262,7 @@ impl Client {
                 sim::tell(|| {
                     format!("{}: asks to write {sectors:?} with {stamp}", self.front.name)
                 });
-                (added, Asked::Write(ticket))
+                (added, Asked::Write(ticket, sectors.clone()))
             }
             Some(2) => {
                 header(4, 0);
@@ -301,7 +301,7 @@ impl Client {
                 // It never was.
                 match asked {
                     Asked::Read(ticket, _) => disk.was_read(ticket, None).expect("no values"),
-                    Asked::Write(ticket) | Asked::Discard(ticket) => disk.forget(ticket),
+                    Asked::Write(ticket, _) | Asked::Discard(ticket) => disk.forget(ticket),
                     Asked::Flush(ticket) => disk.was_read(ticket, None).expect("no values"),
                 }
                 self.free.push(at);
@@ -330,10 +330,17 @@ impl Client {
         };
         self.count.answered += 1;
         self.count.failed += u32::from(!done);
+        self.front.lines[0].see(|seen| match &asked {
+            _ if !done => seen.errors += 1,
+            Asked::Read(_, sectors) => seen.read((sectors.end - sectors.start) * SECTOR),
+            Asked::Write(_, sectors) => seen.wrote((sectors.end - sectors.start) * SECTOR),
+            Asked::Flush(_) => seen.flushes += 1,
+            Asked::Discard(_) => seen.discards += 1,
+        });
         let mut disk = self.disk.borrow_mut();
         match asked {
             Asked::Flush(ticket) => disk.flushed(ticket, done),
-            Asked::Write(ticket) | Asked::Discard(ticket) => disk.written(ticket, done),
+            Asked::Write(ticket, _) | Asked::Discard(ticket) => disk.written(ticket, done),
             Asked::Read(ticket, sectors) => {
                 let count = (sectors.end - sectors.start) as usize;
                 if done && u64::from(written) != count as u64 * SECTOR + 1 {

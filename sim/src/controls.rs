@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 19] = [
+pub const CONTROLS: [Control; 22] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -63,4 +63,13 @@ pub const CONTROLS: [Control; 19] = [
         what: "PREEMPT AND ABORT is answered while writes of who is shut out are under way",
     },
     Control { name: "kept-nowhere", what: "reservations are not kept before they are answered" },
+    Control {
+        name: "kept-unsynced",
+        what: "reservations are answered before what keeps them is on the disk",
+    },
+    Control {
+        name: "kept-unsettled",
+        what: "reservations that a process which died had not brought to the disk are relied on",
+    },
+    Control { name: "abort-uncounted", what: "commands that a function has ended are not counted" },
 ];

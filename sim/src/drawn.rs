@@ -41,6 +41,10 @@ pub struct Drawn {
     pub orders: Option<Ordering>,
     /// Clients speak with their sessions in bytes.
     pub in_bytes: bool,
+    /// A step of keeping reservations fails once in so many times.
+    pub keep_fails: u64,
+    /// The process dies in the middle of that, once in so many steps.
+    pub keep_dies: u64,
     /// There is a client that lies.
     pub liar: Option<Lying>,
 }
@@ -186,6 +190,11 @@ impl Drawn {
             drawn.single_out();
         }
         drawn.liar = Lying::draw(seed);
+        let mut random = Random::new(mix(seed ^ 0x6ee9));
+        drawn.keep_fails = [0, 0, 8, 60][random.below(4) as usize];
+        if drawn.death_every > 0 {
+            drawn.keep_dies = [0, 12][random.below(2) as usize];
+        }
         drawn.faults.workers = drawn.liar.is_some();
         drawn
     }
@@ -257,6 +266,8 @@ impl Drawn {
             changes: Changed::draw(scsi, read_only),
             orders: (scsi && sim::once_in(3)).then(Ordering::draw),
             in_bytes: sim::once_in(4),
+            keep_fails: 0,
+            keep_dies: 0,
             liar: None,
         }
     }
@@ -265,6 +276,7 @@ impl Drawn {
     pub fn reduce(&mut self, less: &Less) {
         let unless = |name: &str, often: &mut u64| *often *= u64::from(less.has(name));
         unless("deaths", &mut self.death_every);
+        unless("deaths", &mut self.keep_dies);
         unless("power", &mut self.power_every);
         unless("moves", &mut self.move_every);
         unless("changes", &mut self.change_every);
@@ -276,6 +288,7 @@ impl Drawn {
         unless("errors", &mut self.faults.read_error);
         unless("errors", &mut self.faults.write_error);
         unless("errors", &mut self.faults.sync_error);
+        unless("errors", &mut self.keep_fails);
         if !less.has("limits") {
             (self.spec.limit, self.limited) = (None, None);
         }

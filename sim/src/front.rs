@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use dataplane::sim::{Front as Said, Ring};
 use memory::sim;
+use protocol::stats::QueueCounter;
 use rustix::event::EventfdFlags;
 use vring::InflightRegion;
 use vring::driver::{Completion, DriverConfig, DriverMemory, DriverQueue};
+
+use crate::tally::Seen;
 
 /// A driver's queue.
 pub struct Line {
@@ -20,7 +23,16 @@ pub struct Line {
     asleep: bool,
     /// Where the used index stood when there was last nothing to do but to wait, and for how long it has stood there so.
     stands: (u16, u64),
-    /// How many bells had rung when it last looked.
+    /// What it has seen since the process began, or its adapter was made.
+    pub seen: Seen,
+    /// Completions that it has taken, and how many of the next are of an earlier process.
+    taken: u16,
+    before: u16,
+    /// The last one it took is of this process.
+    is_of_now: bool,
+    /// Of how many heads nobody knows what this process has to do, at least and at most.
+    left: (u16, u16),
+    /// How many notifications there had been when it last looked.
     heard: u64,
 }
 
@@ -53,7 +65,8 @@ pub fn eventfd() -> OwnedFd {
 impl Front {
     /// With queues of these numbers.
     pub fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
-        let memory = Arc::new(DriverMemory::new(bytes).expect("memory"));
+        // Of few sizes, so that addresses are used again.
+        let memory = Arc::new(DriverMemory::new(bytes.next_power_of_two()).expect("memory"));
         let count = numbers.iter().max().expect("a queue") + 1;
         let (kept, region) = InflightRegion::create(count, config.size).expect("a region");
         let line = |number: &u16| Line {
@@ -64,6 +77,11 @@ impl Front {
             owes_kick: false,
             asleep: false,
             stands: (0, 0),
+            seen: Seen::default(),
+            taken: 0,
+            before: 0,
+            is_of_now: true,
+            left: (0, 0),
             heard: u64::MAX,
         };
         let lines = numbers.iter().map(line).collect();
@@ -101,6 +119,19 @@ impl Front {
     /// What has passed so far does not count: nobody was to serve it.
     pub fn is_served_anew(&mut self) {
         self.lines.iter_mut().for_each(|line| line.stands.1 = 0);
+    }
+
+    /// What is counted of it begins anew.
+    pub fn is_counted_anew(&mut self) {
+        for line in &mut self.lines {
+            let used = line.driver.used_index();
+            line.before = used.wrapping_sub(line.taken);
+            line.seen = Seen::default();
+            let (heads, recorded) =
+                self.region.queue(line.number).map_or((0, used), |part| part.recorded());
+            // Where it died in the middle of publishing, some of these have been.
+            line.left = (if recorded == used { heads } else { 0 }, heads);
+        }
     }
 
     /// Nothing is in flight, as the server has left it written.
@@ -157,8 +188,8 @@ impl Line {
     }
 
     fn notified(&mut self) -> bool {
-        let bells = sim::bells();
-        if std::mem::replace(&mut self.heard, bells) == bells {
+        let notices = sim::notices();
+        if std::mem::replace(&mut self.heard, notices) == notices {
             return false;
         }
         let mut count = [0; 8];
@@ -177,7 +208,31 @@ impl Line {
 
     /// What has ended.
     pub fn poll(&mut self) -> Result<Option<Completion>, String> {
-        self.driver.poll().map_err(|error| format!("the used ring: {error}"))
+        let polled = self.driver.poll().map_err(|error| format!("the used ring: {error}"))?;
+        if polled.is_some() {
+            self.taken = self.taken.wrapping_add(1);
+            self.is_of_now = self.before == 0;
+            self.before = self.before.saturating_sub(1);
+            self.see(|seen| seen.answered += 1);
+        }
+        Ok(polled)
+    }
+
+    /// Notes what came of the last one.
+    pub fn see(&mut self, note: impl FnOnce(&mut Seen)) {
+        if self.is_of_now {
+            note(&mut self.seen);
+        }
+    }
+
+    /// What is counted of it is what it has seen.
+    pub fn adds_up(&self, counted: impl Fn(QueueCounter) -> u64) -> Result<(), String> {
+        let (least, most) = (u64::from(self.left.0), u64::from(self.left.1));
+        let again = counted(QueueCounter::Resubmitted);
+        if again < least || again > most {
+            return Err(format!("{again} commands were recovered, of {least} to {most}"));
+        }
+        self.seen.is(counted)
     }
 }
 

@@ -14,6 +14,7 @@ mod liar;
 mod options;
 mod oracle;
 mod scsi;
+mod tally;
 mod unit;
 mod world;
 

@@ -75,7 +75,8 @@ impl Habits {
 
 enum Kind {
     Read(Ticket, std::ops::Range<u64>),
-    Write(Ticket),
+    /// And how many sectors.
+    Write(Ticket, u64),
     /// What it compares with, and whether nothing of that was under way.
     Compare {
         read: Ticket,
@@ -95,7 +96,7 @@ impl Kind {
     fn phase(&self) -> usize {
         let phase = match self {
             Kind::Read(..) | Kind::Other => Phase::Read,
-            Kind::Write(_) => Phase::Write,
+            Kind::Write(..) => Phase::Write,
             Kind::Compare { .. } => Phase::Compare,
             Kind::Flush(_) => Phase::Flush,
             Kind::Order(..) => Phase::Order,

@@ -11,7 +11,7 @@ use channel::ChannelConfig;
 use dataplane::sim::{House, Session};
 use memory::random::mix;
 use memory::sim::{self, Died, Story};
-use protocol::stats::StatsRegion;
+use protocol::stats::{QueueCounter, StatsRegion};
 use spec::{UnitSpec, VolumeSpec};
 use uring::sim::{self as kernel, Faults};
 
@@ -27,6 +27,7 @@ use crate::less::Less;
 use crate::liar::{self, Liar};
 use crate::oracle::{Disk, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally};
+use crate::tally::look_at_counters;
 use crate::unit::Unit;
 
 /// What a run is to be.
@@ -62,7 +63,7 @@ pub const CLIENTS_MAX: usize = 3;
 
 thread_local! {
     /// Where is counted: one memory for all runs, since its mapping stays for ever.
-    static STATS: Arc<StatsRegion> =
+    pub static STATS: Arc<StatsRegion> =
         Arc::new(StatsRegion::create(CHANNELS_MAX).expect("memory for statistics"));
 }
 
@@ -154,6 +155,8 @@ pub struct Scene {
     pub idle: Rc<Idle>,
     /// The volume's size in sectors now.
     pub size: Cell<u64>,
+    /// An adapter was removed, or a unit taken from a client, since the process began: what was counted of it is gone.
+    pub removed: Cell<bool>,
     pub disk: Rc<RefCell<Disk>>,
 }
 
@@ -354,10 +357,22 @@ fn live(
     };
     settle(&turn);
     kernel::set_faults(drawn.faults);
+    sim::folder::begin(folder, drawn.keep_fails, drawn.keep_dies);
     let (keeper, folder) = (RefCell::default(), folder.to_owned());
     let (size, disk_of_scene) = (Cell::new(drawn.sectors), Rc::clone(&disk));
-    let scene =
-        Scene { drawn, clients, liar, unit, keeper, folder, idle, size, disk: disk_of_scene };
+    let removed = Cell::new(false);
+    let scene = Scene {
+        drawn,
+        clients,
+        liar,
+        unit,
+        keeper,
+        folder,
+        idle,
+        size,
+        removed,
+        disk: disk_of_scene,
+    };
     let Scene { drawn, clients, unit, .. } = &scene;
     let nested_every = [0, 1, 3, 17, 101][sim::pick(5)];
     sim::nest(if plan.less.has("nesting") { nested_every } else { 0 });
@@ -389,6 +404,7 @@ fn live(
                 workers: drawn.faults.workers,
                 ..Faults::default()
             });
+            sim::folder::heal();
             sim::die_at(None);
             sim::tell(|| "the faults are over".into());
         }
@@ -460,6 +476,7 @@ fn live(
                     atlas::nothing_is_asked();
                     sim::tell(|| "the host loses its power".into());
                     kernel::lose_power();
+                    sim::folder::lose_power();
                     scene.keeper.take();
                     disk.borrow_mut().lose_power();
                     unit.borrow_mut().lose_power();
@@ -483,7 +500,7 @@ fn live(
 fn look_at_modest(process: &Process, clients: &Clients) -> Result<(), String> {
     for (session, client) in process.sessions.iter().zip(clients.iter()) {
         let client = client.borrow();
-        let waits = |line: &Line| session.waits_for_lists(line.number) > 0;
+        let waits = |line: &Line| session.counted(line.number, QueueCounter::WaitNoDma) > 0;
         if client.is_modest() && client.front().lines.iter().any(waits) {
             return Err(format!("{} waited for the lists of others", client.front().name));
         }
@@ -540,6 +557,10 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
         let (cpu, files_max, poll_us_max) = (None, 64, drawn.poll_us_max);
         ChannelConfig { index, cpu, files_max, poll_us_max, activity: None }
     };
+    scene.removed.set(false);
+    for client in clients.iter() {
+        client.borrow_mut().front_mut().is_counted_anew();
+    }
     let stats = STATS.with(Arc::clone);
     let mut house = House::start((0..drawn.channels).map(channel), &stats)?;
     let spec = VolumeSpec { bytes: Some(scene.size.get() * SECTOR), ..drawn.spec.clone() };
@@ -593,6 +614,7 @@ fn finish(
 ) -> Result<(), String> {
     let process = process.expect("it lives");
     look_at_modest(&process, &scene.clients)?;
+    look_at_counters(&process, scene)?;
     let Process { sessions, liar, house } = process;
     liar.into_iter().for_each(|mut session| session.leave(false));
     sessions.into_iter().for_each(|mut session| session.leave(false));

@@ -274,7 +274,7 @@ impl Shared {
     #[cfg(sim)]
     pub(crate) fn trouble(&self) -> Option<String> {
         let condition = locked(&self.condition);
-        condition.reason.clone().filter(|_| condition.broken)
+        condition.broken.then(|| condition.reason.clone()).flatten()
     }
 
     /// A volume has another size now.

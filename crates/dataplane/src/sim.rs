@@ -337,13 +337,12 @@ impl Session {
         self.shared.trouble()
     }
 
-    /// How often a command of a queue had to wait for a segment list; 0 while somebody was in the middle of something with the queues when the process
-    /// died.
+    /// What was counted for a queue; 0 while somebody was in the middle of something with the queues when the process died.
     #[must_use]
-    pub fn waits_for_lists(&self, number: u16) -> u64 {
+    pub fn counted(&self, number: u16, counter: QueueCounter) -> u64 {
         let Some(queues) = self.shared.queues_now() else { return 0 };
         let counted = queues.counted(usize::from(number));
-        counted.map_or(0, |stats| stats.get(QueueCounter::WaitNoDma))
+        counted.map_or(0, |stats| stats.get(counter))
     }
 
     /// High-water marks begin again.

@@ -4,11 +4,13 @@
 //! taken for an empty one: whoever reads it learns what is wrong and what mends it.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use protocol::message::{Failure, FailureCode};
 use scsi::Persistent;
+
+mod steps;
 
 /// More bytes than any state has.
 const BYTES_MAX: u64 = 1 << 20;
@@ -28,12 +30,22 @@ pub(crate) fn read(unit: &str, path: &Path) -> Result<Persistent, Failure> {
     let bytes = match std::fs::read(path) {
         _ if long => Vec::new(),
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Persistent::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // A folder that is not there, or cannot be synced, has kept nothing.
+            let _ = steps::settle(folder_of(path), sync_all);
+            return Ok(Persistent::default());
+        }
         Err(error) => {
             let help = "let the data plane's user read the file, and put the unit again".to_owned();
             return Err(refused(error.to_string(), help));
         }
     };
+    // Of a process that died before it was synced: whoever is told of it now relies on it.
+    steps::settle(folder_of(path), sync_all).map_err(|error| {
+        let help =
+            "see to it that the file system can be written to, and put the unit again".to_owned();
+        refused(format!("they cannot be brought to the disk: {error}"), help)
+    })?;
     Persistent::decode(&bytes).map_err(|error| {
         let help = format!(
             "make sure that no server is alive that the reservations shut out; then `rm {}`, and the unit starts without reservations",
@@ -49,71 +61,81 @@ pub(crate) fn write(path: &Path, state: &Persistent) -> std::io::Result<()> {
         return Ok(());
     }
     let link = |from: &Path, to: &Path| std::fs::hard_link(from, to);
-    write_and(path, state, link, |folder| File::open(folder)?.sync_all())
+    write_and(path, state, link, sync_all)
+}
+
+fn sync_all(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// With `sync` for the folder: it may fail when the new state is in its place already, where a later start would find it. Then the old one is put back,
-/// which `link` has given another name, or a copy of it where the file system has no hard links.
+/// which `link` has given another name, or a copy of it where the file system has no hard links; and brought to the disk, if that can be.
 fn write_and(
     path: &Path,
     state: &Persistent,
     link: impl Fn(&Path, &Path) -> std::io::Result<()>,
-    sync: impl FnOnce(&Path) -> std::io::Result<()>,
+    sync: impl Fn(&Path) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut draft = path.as_os_str().to_owned();
     // No name of an object has this sign.
     draft.push("~new");
-    crash_point();
-    let mut file = File::create(&draft)?;
-    crash_point();
-    file.write_all(&state.encode())?;
-    crash_point();
-    file.sync_all()?;
-    crash_point();
+    let draft = Path::new(&draft);
+    let mut file = steps::create(draft)?;
+    steps::write(&mut file, &state.encode())?;
+    steps::sync(&file)?;
     let mut old = path.as_os_str().to_owned();
     old.push("~old");
     let old = Path::new(&old);
-    let kept = match link(path, old) {
+    let kept = match steps::link(path, old, &link) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Of a process that died here: what is in place is the later one.
-            std::fs::remove_file(old)?;
-            crash_point();
-            link(path, old)
+            steps::remove(old)?;
+            steps::link(path, old, &link)
         }
         other => other,
     };
     let first = match kept {
         Ok(()) => false,
         Err(error) if error.kind() == ErrorKind::NotFound => true,
-        Err(_) => {
-            let mut copy = File::create(old)?;
-            copy.write_all(&std::fs::read(path)?)?;
-            copy.sync_all()?;
-            false
-        }
+        Err(_) => match std::fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) => return Err(error),
+            Ok(bytes) => {
+                // It may be another name of what is in place, which is not to be cut.
+                match steps::remove(old) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                let mut copy = steps::create(old)?;
+                steps::write(&mut copy, &bytes)?;
+                steps::sync(&copy)?;
+                false
+            }
+        },
     };
-    crash_point();
-    std::fs::rename(&draft, path)?;
-    crash_point();
-    let synced = sync(folder);
-    crash_point();
+    steps::rename(draft, path)?;
+    let synced = steps::sync_folder(folder, &sync);
     match (&synced, first) {
         (Ok(()), true) => {}
-        (Ok(()), false) => drop(std::fs::remove_file(old)),
-        (Err(_), true) => std::fs::remove_file(path)?,
-        (Err(_), false) => std::fs::rename(old, path)?,
+        (Ok(()), false) => drop(steps::remove(old)),
+        (Err(_), first) => {
+            if first {
+                steps::remove(path)?;
+            } else {
+                steps::rename(old, path)?;
+            }
+            // Else the new one might be there after a power loss, though its client was told that it is not.
+            let _ = steps::sync_folder(folder, &sync);
+        }
     }
-    crash_point();
+    steps::crash_point();
     synced
-}
-
-/// Stands between any two steps that a crash may separate, for the simulator; otherwise it is nothing.
-#[inline(always)]
-fn crash_point() {
-    #[cfg(sim)]
-    memory::sim::point();
 }
 
 #[cfg(test)]
@@ -181,6 +203,38 @@ mod tests {
                 std::fs::remove_file(&path).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn what_is_put_back_is_brought_to_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        let syncs = std::cell::Cell::new(0);
+        let link = |from: &Path, to: &Path| std::fs::hard_link(from, to);
+        let sync = |_: &Path| {
+            // What is in place at the second one is what was there before.
+            syncs.set(syncs.get() + 1);
+            assert_eq!(read("lu0", &path).unwrap() == state(), syncs.get() == 1);
+            Err(std::io::Error::other("the folder's disk is gone"))
+        };
+        assert!(write_and(&path, &state(), link, sync).is_err());
+        assert_eq!(syncs.get(), 2);
+    }
+
+    #[test]
+    fn another_name_of_what_is_kept_is_not_cut_where_there_are_no_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        let none = |_: &Path, _: &Path| Err(std::io::Error::from(ErrorKind::PermissionDenied));
+        let failed = |_: &Path| Err(std::io::Error::other("the folder's disk is gone"));
+        assert!(write_and(&path, &state(), none, sync_all).is_ok(), "nothing was kept");
+        assert_eq!(read("lu0", &path), Ok(state()));
+        // Of a process that died.
+        std::fs::hard_link(&path, folder.path().join("lu0.pr~old")).unwrap();
+        let before = File::open(&path).unwrap();
+        assert!(write_and(&path, &Persistent::default(), none, failed).is_err());
+        assert_eq!(before.metadata().unwrap().len(), state().encode().len() as u64);
+        assert_eq!(read("lu0", &path), Ok(state()));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::random::{Random, mix};
 
+pub mod folder;
+
 /// What a process that dies unwinds with.
 #[derive(Debug)]
 pub struct Died;
@@ -65,6 +67,7 @@ struct World {
     story_lines: usize,
     hash: u64,
     bells: u64,
+    notices: u64,
     traces: bool,
     phases: [u32; PHASES],
     met: Met,
@@ -120,6 +123,7 @@ pub fn begin(seed: u64, story_lines: usize) {
         story_lines,
         hash: seed,
         bells: 0,
+        notices: 0,
         traces: false,
         phases: [0; PHASES],
         met: Met::new(),
@@ -263,7 +267,18 @@ pub fn seen(number: u64) {
     with(|world| world.hash = mix(world.hash ^ number));
 }
 
-/// An eventfd is about to be written: whoever looks at eventfds looks again.
+/// A client's eventfd is about to be written, which nobody else looks at.
+pub fn notice() {
+    with(|world| world.notices += 1);
+}
+
+/// How often that was so.
+#[must_use]
+pub fn notices() -> u64 {
+    with(|world| world.notices)
+}
+
+/// An eventfd is about to be written: whoever polls eventfds looks again.
 pub fn bell() {
     WORLD.with_borrow_mut(|world| {
         if let Some(world) = world {

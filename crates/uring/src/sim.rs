@@ -97,6 +97,7 @@ struct Face {
 struct Kernel {
     next: u64,
     flights: Vec<Flight>,
+    able: Vec<usize>,
     faces: Vec<Face>,
     /// Edges of eventfds; made with the first poll.
     edges: Option<OwnedFd>,
@@ -195,19 +196,23 @@ pub fn next_moment() -> Option<u64> {
     })
 }
 
-/// What can be done now: operations by their places, and how many polls can complete.
-fn doable() -> (Vec<usize>, usize) {
+/// What can be done now: how many operations, whose places are in `Kernel::able`, and how many polls can complete.
+fn doable() -> (usize, usize) {
     listen();
     let now = sim::now_ns();
     kernel(|kernel| {
-        let able = |flight: &Flight| !matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
+        // Used again: this is looked at more often than anything else.
+        let mut able = std::mem::take(&mut kernel.able);
+        able.clear();
         let held = kernel.held(now);
-        let able = |at: &usize| {
-            let flight = &kernel.flights[*at];
-            able(flight) && !held.contains(&flight.order)
-        };
-        let flights = (0..kernel.flights.len()).filter(able).collect();
-        (flights, kernel.rung.len())
+        let waits = |flight: &Flight| matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
+        for (at, flight) in kernel.flights.iter().enumerate() {
+            if !waits(flight) && !held.contains(&flight.order) {
+                able.push(at);
+            }
+        }
+        kernel.able = able;
+        (kernel.able.len(), kernel.rung.len())
     })
 }
 
@@ -215,21 +220,21 @@ fn doable() -> (Vec<usize>, usize) {
 #[must_use]
 pub fn is_quiet() -> bool {
     let (able, rung) = doable();
-    able.is_empty() && rung == 0
+    able + rung == 0
 }
 
 /// The kernel goes on with something that can be done now, if there is anything; whether there was.
 pub fn land() -> bool {
     let (able, rung) = doable();
-    if able.is_empty() && rung == 0 {
+    if able + rung == 0 {
         return false;
     }
-    let picked = sim::pick(able.len() + rung);
-    if picked < able.len() {
-        let flight = kernel(|kernel| kernel.flights.swap_remove(able[picked]));
+    let picked = sim::pick(able + rung);
+    if picked < able {
+        let flight = kernel(|kernel| kernel.flights.swap_remove(kernel.able[picked]));
         do_it(flight);
     } else {
-        ring_out(picked - able.len());
+        ring_out(picked - able);
     }
     true
 }
@@ -368,9 +373,8 @@ fn do_it(flight: Flight) {
             } else if let Some(error) = passing(faults, nowait) {
                 error
             } else if fails("a write fails", faults.write_error) {
-                let part = cut(&bufs, 1);
-                let torn = inline::write_at(fd(), &part, offset);
-                debug_assert!(torn.is_ok(), "{torn:?}");
+                // Of memory that its client has taken away there is no part.
+                let _ = inline::write_at(fd(), &cut(&bufs, 1), offset);
                 -libc::EIO
             } else {
                 let moved = moved(inline::write_at(fd(), &cut(&bufs, faults.short), offset));
@@ -399,7 +403,7 @@ fn do_it(flight: Flight) {
         }
         Work::Notify if sim::once_in(faults.notify_lost) => 8,
         Work::Notify => {
-            sim::bell();
+            sim::notice();
             let written = rustix::io::write(fd(), &1_u64.to_ne_bytes());
             written.map_or_else(|error| -error.raw_os_error(), |bytes| bytes as i32)
         }

@@ -250,6 +250,16 @@ impl InflightQueue {
         self.get16(AT_VERSION) == VERSION && (0..heads).any(|head| self.is_in_flight(head))
     }
 
+    /// How many heads are in flight, and where the used index stood then, as far as can be told without the ring.
+    #[cfg(sim)]
+    pub fn recorded(&self) -> (u16, u16) {
+        let heads = self.get16(AT_DESC_NUM).min(self.capacity);
+        let heads = if self.get16(AT_VERSION) == VERSION { heads } else { 0 };
+        let in_flight = (0..heads).filter(|head| self.is_in_flight(*head)).count();
+        // No more than there are heads.
+        (in_flight as u16, self.get16(AT_USED_IDX))
+    }
+
     /// Writes anything anywhere, as a hostile front end would.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn scribble(&self, at: usize, byte: u8) {

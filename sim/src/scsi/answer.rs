@@ -27,6 +27,8 @@ enum Fate {
     Protected,
     /// What it compared with was something else.
     Differs,
+    /// It has not happened, since it could not be kept.
+    Unkept,
 }
 
 type Answer = [u8; RESPONSE];
@@ -82,6 +84,21 @@ impl ScsiClient {
             Kind::Read(_, sectors) => sectors.end - sectors.start,
             _ => 0,
         };
+        let sense = (status == 2).then_some(answer[14] & 0xf);
+        self.front.lines[line + 1].see(|seen| {
+            match &kind {
+                _ if fate != Fate::Done => {}
+                Kind::Read(..) => seen.read(read * SECTOR),
+                Kind::Write(_, sectors) => seen.wrote(*sectors * SECTOR),
+                Kind::Compare { .. } => seen.wrote(SECTOR),
+                Kind::Flush(_) => seen.flushes += 1,
+                Kind::Order(..) | Kind::Other => {}
+            }
+            seen.aborted += u64::from(matches!(response, 2 | 4) || status == 0x40);
+            seen.conflicts += u64::from(status == 0x18);
+            seen.checks += sense.map_or(0, |key| 1 + u64::from(key == 6));
+            seen.errors += u64::from(matches!(sense, Some(3 | 4)) || response == 5);
+        });
         // In the life of the process that took it, a command that was refused has not begun.
         let order = matches!(kind, Kind::Order(..));
         let fate = match fate {
@@ -90,13 +107,14 @@ impl ScsiClient {
             Fate::Protected => Fate::Refused,
             _ if !same_life => Fate::Failed,
             Fate::Conflict | Fate::Illegal if order => fate,
+            Fate::Unkept if !order => Fate::Failed,
             _ => Fate::Refused,
         };
         match kind {
             Kind::Other if fate == Fate::Differs => return Err("nothing was compared".to_owned()),
             Kind::Other => {}
             Kind::Flush(ticket) => self.flushed(ticket, fate, (response, status) == (0, 2))?,
-            Kind::Write(ticket) => {
+            Kind::Write(ticket, _) => {
                 let mut disk = self.disk.borrow_mut();
                 match fate {
                     Fate::Refused | Fate::Differs => disk.refused(ticket)?,
@@ -264,6 +282,8 @@ fn fate(answer: &Answer) -> Result<Fate, String> {
         (0, 2) if key == 0xe => Ok(Fate::Differs),
         // DATA PROTECT.
         (0, 2) if key == 7 => Ok(Fate::Protected),
+        // INTERNAL TARGET FAILURE.
+        (0, 2) if key == 4 && code == 0x4400 => Ok(Fate::Unkept),
         // Of the medium.
         (0, 2) if key == 3 || key == 4 => Ok(Fate::Failed),
         (0, 2) if key == 5 => Ok(match code {

@@ -53,7 +53,7 @@ impl Kind {
     /// Which write it is, if it is one.
     fn ticket(&self) -> Option<Ticket> {
         match self {
-            Kind::Write(ticket) | Kind::Compare { write: ticket, .. } => Some(*ticket),
+            Kind::Write(ticket, _) | Kind::Compare { write: ticket, .. } => Some(*ticket),
             _ => None,
         }
     }
@@ -62,7 +62,7 @@ impl Kind {
     fn access(&self) -> Option<bool> {
         match self {
             Kind::Read(..) => Some(false),
-            Kind::Write(_) | Kind::Compare { .. } => Some(true),
+            Kind::Write(..) | Kind::Compare { .. } => Some(true),
             _ => None,
         }
     }
@@ -141,7 +141,7 @@ impl ScsiClient {
             Kind::Read(ticket, _) | Kind::Flush(ticket) => {
                 disk.was_read(ticket, None).expect("no values");
             }
-            Kind::Write(ticket) => disk.forget(ticket),
+            Kind::Write(ticket, _) => disk.forget(ticket),
             Kind::Compare { read, write, .. } => {
                 disk.was_read(read, None).expect("no values");
                 disk.forget(write);
@@ -183,7 +183,7 @@ impl ScsiClient {
                 sim::tell(|| {
                     format!("{}: asks to write {sectors:?} with {stamp}", self.front.name)
                 });
-                let mut draft = Draft::ten(Kind::Write(ticket), sectors, 0x2a);
+                let mut draft = Draft::ten(Kind::Write(ticket, count), sectors, 0x2a);
                 draft.out = data(place.out, count);
                 if sim::once_in(self.habits.fua_every) {
                     draft.cdb[1] = 0x08;

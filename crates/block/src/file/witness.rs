@@ -56,7 +56,9 @@ pub(super) struct Seat {
 impl Witnesses {
     /// One for each CPU, which is one for each channel mostly.
     pub(super) fn open(file: &File, files: &dyn Files) -> std::io::Result<Witnesses> {
-        let count = std::thread::available_parallelism().map_or(1, usize::from).min(COUNT_MAX);
+        // A simulation is the same on every machine.
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if cfg!(sim) { 2 } else { cpus().min(COUNT_MAX) };
         Witnesses::some(file, count, files)
     }
 

@@ -403,7 +403,8 @@ impl Requests {
         reason: AbortReason,
     ) {
         let binding = self.slots[usize::from(head.0)].binding;
-        Tally::of(self, queue, binding).add(QueueCounter::Aborted, 1);
+        let uncounted = memory::planted("abort-uncounted");
+        Tally::of(self, queue, binding).add(QueueCounter::Aborted, u64::from(!uncounted));
         io.ended_early(queue, head);
         match reason {
             AbortReason::Aborted => self.respond(io, queue, head, Response::Aborted),

@@ -1,7 +1,7 @@
 //! What waits because a file does not answer, or because a ring has no more of the kernel's workers (io-wq): what may block needs one, writes to one file
 //! through the page cache one after the other, and of those a ring has as many as it has asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::cache::{Inode, Open};
 use super::{Flight, Kernel, Work};
@@ -53,7 +53,8 @@ impl Kernel {
         }
         let mut flights: Vec<&Flight> = self.flights.iter().collect();
         flights.sort_unstable_by_key(|flight| flight.order);
-        let mut busy: BTreeMap<u64, (u32, BTreeSet<Inode>)> = BTreeMap::new();
+        // By ring: its busy workers, and files that have one. There are few of both.
+        let mut busy: Vec<(u64, u32, Vec<Inode>)> = Vec::new();
         for flight in flights {
             if !flight.refuses() && self.hangs(flight.open, now) {
                 held.insert(flight.order);
@@ -64,12 +65,21 @@ impl Kernel {
             else {
                 continue;
             };
-            let (workers, files) = busy.entry(flight.ring).or_default();
             let needs = flight.needs();
             if needs == Needs::Nothing {
                 continue;
             }
-            let its_turn = needs == Needs::Worker || files.insert(open.inode());
+            let known = busy.iter().position(|(ring, ..)| *ring == flight.ring);
+            let at = known.unwrap_or_else(|| {
+                busy.push((flight.ring, 0, Vec::new()));
+                busy.len() - 1
+            });
+            let (_, workers, files) = &mut busy[at];
+            let is_free = !files.contains(&open.inode());
+            if needs == Needs::OneOfFile && is_free {
+                files.push(open.inode());
+            }
+            let its_turn = needs == Needs::Worker || is_free;
             if its_turn && *workers < WORKERS_BOUNDED + face.workers {
                 *workers += 1;
             } else {
