@@ -8,8 +8,8 @@ use dataplane::sim::{Front as Said, Ring};
 use memory::sim;
 use protocol::stats::QueueCounter;
 use rustix::event::EventfdFlags;
-use vring::InflightRegion;
 use vring::driver::{Completion, DriverConfig, DriverMemory, DriverQueue};
+use vring::{InflightRegion, UserAddr};
 
 use crate::tally::Seen;
 
@@ -65,8 +65,9 @@ pub fn eventfd() -> OwnedFd {
 impl Front {
     /// With queues of these numbers.
     pub fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
-        // Of few sizes, so that addresses are used again.
-        let memory = Arc::new(DriverMemory::new(bytes.next_power_of_two()).expect("memory"));
+        // Of few sizes, so that addresses are used again. A client tells of others, since which of them it has is not the seed's.
+        let memory = DriverMemory::new(bytes.next_power_of_two()).expect("memory");
+        let memory = Arc::new(memory.told_at(UserAddr(0x7f00_0000_0000)));
         let count = numbers.iter().max().expect("a queue") + 1;
         let (kept, region) = InflightRegion::create(count, config.size).expect("a region");
         let line = |number: &u16| Line {
@@ -239,6 +240,19 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_told_of_the_same_memory_wherever_that_is() {
+        let config = DriverConfig { size: 8, event_idx: false, indirect_max: 0, in_order: false };
+        let front = || Front::new("client".into(), 1 << 20, config, &[0]);
+        let fronts = [front(), front()];
+        let [one, two] = fronts.each_ref().map(|front| {
+            let addresses = front.lines[0].driver.addresses();
+            let regions = front.memory.regions().expect("descriptors");
+            (addresses.desc, addresses.avail, addresses.used, regions[0].user)
+        });
+        assert_eq!(one, two);
+    }
 
     #[test]
     fn what_comes_at_the_end_of_a_wait_has_not_waited() {

@@ -23,6 +23,9 @@ const DATA: usize = 8 << 10;
 /// Steps of a run in which it does something.
 pub const STEPS: u32 = 400;
 
+/// Where it says that its memory is.
+const PLACES: [UserAddr; 2] = [UserAddr(0x7e00_0000_0000), UserAddr(0x7e01_0000_0000)];
+
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
@@ -76,16 +79,15 @@ impl Loose {
     }
 
     fn says(&self) -> Ring {
-        let user = |range: &DriverRange| UserAddr(range.buf.as_ptr().addr() as u64);
         let mut index = [0; 2];
         self.used.buf.read(2, &mut index);
         Ring {
             number: self.number,
             size: self.size,
             addresses: DriverAddresses {
-                desc: user(&self.desc),
-                avail: user(&self.avail),
-                used: user(&self.used),
+                desc: self.desc.user,
+                avail: self.avail.user,
+                used: self.used.user,
                 used_guest: self.used.guest,
             },
             base: u16::from_le_bytes(index),
@@ -150,7 +152,9 @@ impl Liar {
     pub fn new(scsi: bool, left: u32) -> Liar {
         let size = 1 << sim::pick(8);
         let bytes = (ROOM as u64 + 64) * 4 * size + (64 << 10);
-        let memory = Arc::new(DriverMemory::new(bytes).expect("memory"));
+        // Of two places, so that rings of an earlier life may lie in the memory of this one.
+        let place = PLACES[sim::pick(PLACES.len())];
+        let memory = Arc::new(DriverMemory::new(bytes).expect("memory").told_at(place));
         let data = memory.alloc(DATA, 512).expect("room");
         data.buf.write(0, &MARK.to_le_bytes().repeat(DATA / 8));
         let size = size as u16;
@@ -419,4 +423,29 @@ fn cdb(first: u64, count: usize) -> ([u8; 32], bool) {
     }
     let write = matches!(cdb[0], 0x2a | 0x89 | 0x93 | 0x42 | 0x8a | 0x5f);
     (cdb, write != sim::once_in(16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_its_memory_is_told_to_be_is_the_seeds_choice() {
+        let liar = |seed| {
+            sim::begin(seed, 0);
+            let liar = Liar::new(true, 1);
+            sim::end();
+            liar
+        };
+        let told = |liar: &Liar| {
+            let addresses = liar.rings()[0].addresses;
+            (addresses.desc, addresses.avail, addresses.used, liar.regions()[0].user)
+        };
+        // All of them are there at the same time.
+        let liars: Vec<(Liar, Liar)> = (0..32).map(|seed| (liar(seed), liar(seed))).collect();
+        assert!(liars.iter().all(|(one, two)| told(one) == told(two)));
+        // The next life's memory is where this one's is, or not.
+        let ways = liars.windows(2).map(|two| told(&two[0].0).3 == told(&two[1].0).3);
+        assert_eq!(ways.collect::<std::collections::BTreeSet<_>>().len(), 2);
+    }
 }

@@ -116,8 +116,13 @@ impl Common<'_> {
     /// Seeds until there are no more, or one fails.
     fn work(&self) {
         while let Some(seed) = self.next() {
-            let less = self.options.less.clone();
-            let outcome = run(&Plan { seed, control: self.control, less, ..Plan::default() });
+            let (less, twice) = (self.options.less.clone(), self.options.twice);
+            let story_lines = if twice { self.options.lines } else { 0 };
+            let plan = Plan { seed, control: self.control, less, story_lines, ..Plan::default() };
+            let mut outcome = run(&plan);
+            if twice && let Some(other) = outcome.story.differs(&run(&plan).story) {
+                outcome.finding = Some(format!("it is not the same story each time:\n{other}"));
+            }
             self.done.fetch_add(1, Ordering::Relaxed);
             let mut sum = self.sum.lock().expect("no panic is left");
             sum.0.add(&outcome.counts);

@@ -19,6 +19,7 @@ Options:
       --lines <COUNT>     So many lines of it [default: 400]
       --trace             All of them, each as it is told
       --control <NAME>    Put a fault in; it has to be found within the seeds. `all`: each of them
+      --twice             Run each twice; it has to be the same story
       --shrink            Look for the smallest run that fails as this seed does
 
 Less than the seed has drawn, as a shrunken run prints it:
@@ -39,6 +40,7 @@ pub struct Options {
     pub seed: Option<u64>,
     pub lines: usize,
     pub trace: bool,
+    pub twice: bool,
     pub shrink: bool,
     pub controls: Vec<Option<Control>>,
     pub less: Less,
@@ -55,6 +57,7 @@ impl Options {
             seed: None,
             lines: 400,
             trace: false,
+            twice: false,
             shrink: false,
             controls: vec![None],
             less: Less::default(),
@@ -63,6 +66,7 @@ impl Options {
             match word.as_str() {
                 "-h" | "--help" => return Ok(None),
                 "--trace" => options.trace = true,
+                "--twice" => options.twice = true,
                 "--shrink" => options.shrink = true,
                 _ => {
                     let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;

@@ -299,7 +299,8 @@ fn live(
     let path = &folder.join("disk");
     let mut drawn = Drawn::draw(path, plan.seed);
     drawn.reduce(&plan.less);
-    sim::tell(|| format!("{drawn:?}"));
+    // Each run has another folder.
+    sim::tell(|| format!("{drawn:?}").replace(&folder.display().to_string(), ""));
     if sim::planted("notification-lost") {
         drawn.faults.notify_lost = 40;
     }
@@ -654,11 +655,12 @@ mod tests {
 
     #[test]
     fn a_seed_is_one_story() {
-        for seed in 1..=20 {
-            let plan = Plan { seed, story_lines: 50, ..Plan::default() };
-            let (first, second) = (run(&plan), run(&plan));
+        let run = |seed| run(&Plan { seed, story_lines: 50, ..Plan::default() });
+        let first: Vec<Outcome> = (1..=20).map(run).collect();
+        // In another order: what runs before have left of memory, files and descriptors says nothing.
+        for (seed, first) in (1..=20).rev().zip(first.into_iter().rev()) {
             assert_eq!(first.finding, None, "seed {seed}\n{}", first.story);
-            assert_eq!(first.story, second.story, "seed {seed}");
+            assert_eq!(first.story.differs(&run(seed).story), None, "seed {seed}");
         }
     }
 

@@ -146,6 +146,21 @@ pub struct Story {
     pub met: Met,
 }
 
+impl Story {
+    /// Where another one is not the same: the last lines that both have, and the first that differ.
+    #[must_use]
+    pub fn differs(&self, other: &Story) -> Option<String> {
+        if self == other {
+            return None;
+        }
+        let same = self.lines.iter().zip(&other.lines).take_while(|(one, two)| one == two).count();
+        let first =
+            |story: &Story| story.lines.get(same).cloned().unwrap_or_else(|| "(no more)".into());
+        let before = self.lines[same.saturating_sub(12)..same].join("\n");
+        Some(format!("{before}\n{}\nand\n{}", first(self), first(other)))
+    }
+}
+
 /// Ends it. Nothing of the simulated process is left.
 pub fn end() -> Story {
     let world = WORLD.with_borrow_mut(Option::take).expect("a simulation has begun");

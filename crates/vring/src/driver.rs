@@ -172,14 +172,13 @@ impl DriverQueue {
         // SAFETY: allocated with these sizes and alignments; `memory` keeps them mapped and the
         // queue keeps `memory`.
         let rings = unsafe { Rings::new(d, a, u, size) };
-        let user = |range: &DriverRange| UserAddr(range.buf.as_ptr().addr() as u64);
         Ok(DriverQueue {
             rings,
             config,
             addresses: DriverAddresses {
-                desc: user(&desc),
-                avail: user(&avail),
-                used: user(&used),
+                desc: desc.user,
+                avail: avail.user,
+                used: used.user,
                 used_guest: used.guest,
             },
             next_avail: 0,

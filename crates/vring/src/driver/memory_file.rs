@@ -22,6 +22,8 @@ pub struct DriverMemoryError {
 pub struct DriverRange {
     /// Where the guest sees it.
     pub guest: GuestAddr,
+    /// Where the server is told that we see it.
+    pub user: UserAddr,
     /// Where we see it.
     pub buf: IoBuf,
 }
@@ -40,6 +42,8 @@ struct Region {
 pub struct DriverMemory {
     file: File,
     mapping: Shown,
+    /// Where the server is told that the mapping begins.
+    user: u64,
     regions: Mutex<Vec<Region>>,
 }
 
@@ -72,7 +76,14 @@ impl DriverMemory {
         rustix::fs::ftruncate(&fd, offset).map_err(|e| failed(e.to_string()))?;
         let file = File::from(fd);
         let mapping = Shown::file(&file, len).map_err(|e| failed(e.to_string()))?;
-        Ok(DriverMemory { file, mapping, regions: Mutex::new(laid) })
+        let user = mapping.start().addr() as u64;
+        Ok(DriverMemory { file, mapping, user, regions: Mutex::new(laid) })
+    }
+
+    /// Has the server told that it is mapped here, which is but a name for it: so what is told does not depend on what else is mapped.
+    #[must_use]
+    pub fn told_at(self, UserAddr(user): UserAddr) -> DriverMemory {
+        DriverMemory { user, ..self }
     }
 
     /// The memory's file, to be sent with the regions.
@@ -92,7 +103,8 @@ impl DriverMemory {
             // The cast fits: inside the mapping.
             let buf = self.buf_at((region.offset + at) as usize, len);
             region.next = end;
-            Some(DriverRange { guest: GuestAddr(region.guest + at), buf })
+            let user = UserAddr(self.user + region.offset + at);
+            Some(DriverRange { guest: GuestAddr(region.guest + at), user, buf })
         })
     }
 
@@ -119,7 +131,7 @@ impl DriverMemory {
             .map(|region| {
                 Ok(RegionSpec {
                     guest: GuestAddr(region.guest),
-                    user: UserAddr(self.mapping.start().addr() as u64 + region.offset),
+                    user: UserAddr(self.user + region.offset),
                     size: region.size,
                     offset: region.offset,
                     file: self.file.try_clone()?,
