@@ -1,13 +1,14 @@
 //! A client that says its vhost-user messages in bytes, through a socket, and the session that hears them.
 
 use std::fs::File;
-use std::io::{IoSlice, Read as _};
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use vhost::vhost_user::BackendReqHandler;
 use vhost::vhost_user::message::FrontendReq;
 use vring::{InflightRegion, RegionSpec};
@@ -70,12 +71,12 @@ impl Wire {
 
     /// An answer of a header and eight bytes, if there is one.
     fn answer(&mut self) -> std::io::Result<Option<u64>> {
-        self.client.set_nonblocking(true)?;
         let mut bytes = [0; HEADER + 8];
-        match self.client.read_exact(&mut bytes) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(error),
+        match rustix::net::recv(&self.client, &mut bytes, RecvFlags::DONTWAIT) {
+            Ok((_, len)) if len == bytes.len() => {}
+            Ok(_) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
         let (_, word) = bytes.split_last_chunk().expect("longer");
         Ok(Some(u64::from_le_bytes(*word)))
