@@ -266,19 +266,26 @@ fn beside(clients: &Clients, liar: Option<&RefCell<Liar>>, pace: Pace, idle: &Id
 fn pass_to_next(clients: &Clients, idle: &Idle) -> bool {
     let moments = [kernel::next_moment(), sim::next_waking()];
     let Some(at) = moments.into_iter().flatten().min() else { return false };
-    let passes = at.saturating_sub(sim::now_ns()) + 1;
+    let now = sim::now_ns();
+    let passes = at.saturating_sub(now) + 1;
     if sim::all_sleep() && kernel::is_quiet() {
         idle.set(idle.get() + passes);
+        // Whom the kernel has refused everything waits for it until then, and is not forgotten.
+        let waits = (now + passes).saturating_sub(kernel::refused_at() + REFUSED_NS);
+        let late = passes.min(waits);
         // Moment by moment: between two looks of this module's there may be a whole change, in which clients go on.
         for client in clients.iter() {
             // One that is in the middle of a step has not kicked yet.
             let Ok(mut client) = client.try_borrow_mut() else { continue };
-            client.front_mut().lines.iter_mut().for_each(|line| line.idles(passes));
+            client.front_mut().lines.iter_mut().for_each(|line| line.idles(late));
         }
     }
     sim::pass(passes);
     true
 }
+
+/// What the kernel has not taken, for want of memory, is tried again after so long.
+const REFUSED_NS: u64 = 1_000_000;
 
 /// Steps until everything must be answered after the last fault: far more than the slowest run takes.
 const STALL: u64 = 400_000;
@@ -522,6 +529,8 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
     if all_wait || port {
         return Ok(());
     }
+    // A flush that waits for another lane's looks again after a part of what it has waited.
+    let may_wait = WAITS_NS + sim::entered_for(Phase::Flush as usize) / 4;
     for (session, client) in process.sessions.iter().zip(scene.clients.iter()) {
         let spec = session.spec();
         let limited = spec.scsi().is_some_and(|scsi| scsi.limit.is_some());
@@ -529,7 +538,7 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
         let front = client.front();
         for line in &front.lines {
             let waits = line.has_idled();
-            if !limited && waits > WAITS_NS {
+            if !limited && waits > may_wait {
                 let (name, queue) = (&front.name, line.number);
                 return Err(format!("queue {queue} of {name} has no limit, and waits {waits} ns"));
             }

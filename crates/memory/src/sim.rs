@@ -70,6 +70,8 @@ struct World {
     notices: u64,
     traces: bool,
     phases: [u32; PHASES],
+    /// Since when something of each kind has been under way, where it is.
+    since: [u64; PHASES],
     met: Met,
 }
 
@@ -126,6 +128,7 @@ pub fn begin(seed: u64, story_lines: usize) {
         notices: 0,
         traces: false,
         phases: [0; PHASES],
+        since: [0; PHASES],
         met: Met::new(),
     };
     WORLD.with_borrow_mut(|old| assert!(old.replace(world).is_none(), "one simulation at a time"));
@@ -181,7 +184,18 @@ pub fn trace() {
 
 /// Something of a kind below [`PHASES`] is under way from now on.
 pub fn enter(phase: usize) {
-    with(|world| world.phases[phase] += 1);
+    with(|world| {
+        if world.phases[phase] == 0 {
+            world.since[phase] = world.now_ns;
+        }
+        world.phases[phase] += 1;
+    });
+}
+
+/// For how long something of this kind has been under way without a break; 0 where nothing is.
+#[must_use]
+pub fn entered_for(phase: usize) -> u64 {
+    with(|world| if world.phases[phase] > 0 { world.now_ns - world.since[phase] } else { 0 })
 }
 
 /// Something of this kind is under way no more.
@@ -223,6 +237,12 @@ pub fn now_ns() -> u64 {
         world.now_ns += LOOK_NS;
         world.now_ns
     })
+}
+
+/// The time, which stays as it is.
+#[must_use]
+pub fn moment() -> u64 {
+    with(|world| world.now_ns)
 }
 
 /// The time as others measure it.

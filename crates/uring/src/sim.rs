@@ -22,9 +22,13 @@ use crate::inline;
 use crate::op::{Op, WriteFlags};
 use crate::setup::{RingConfig, Rung};
 use cache::{Caches, Inode, Open};
+use faults::{fails, passing};
 
 mod cache;
+mod faults;
 mod workers;
+
+pub use faults::Faults;
 
 /// A finished operation, or one event of a [`Op::PollMulti`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,29 +39,6 @@ pub struct Completion {
     pub result: i32,
     /// The same operation will complete again.
     pub more: bool,
-}
-
-/// What goes wrong, once in so many times; 0: never.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Faults {
-    /// Transfers are cut short.
-    pub short: u64,
-    /// Reads fail with EIO.
-    pub read_error: u64,
-    /// Writes fail with EIO, having written a part.
-    pub write_error: u64,
-    /// Writing back what was written fails.
-    pub sync_error: u64,
-    /// Operations answer EAGAIN or EINTR.
-    pub passing: u64,
-    /// The kernel takes nothing of what is submitted.
-    pub takes_nothing: u64,
-    /// A poll ends.
-    pub poll_ends: u64,
-    /// A notification is lost. A control: no kernel does it.
-    pub notify_lost: u64,
-    /// What may block needs one of the ring's workers, of which there are as many as it has asked for.
-    pub workers: bool,
 }
 
 #[derive(Debug)]
@@ -111,6 +92,8 @@ struct Kernel {
     /// Files that do not answer, until when.
     hung: BTreeMap<Inode, u64>,
     heard: u64,
+    /// When it has last taken nothing.
+    refused_at: u64,
     caches: Caches,
 }
 
@@ -178,6 +161,12 @@ pub fn under_way() -> usize {
 #[must_use]
 pub fn landed() -> u64 {
     kernel(|kernel| kernel.landed)
+}
+
+/// When the kernel has last taken nothing of what was submitted; 0: never.
+#[must_use]
+pub fn refused_at() -> u64 {
+    kernel(|kernel| kernel.refused_at)
 }
 
 /// When the first timeout is over.
@@ -416,25 +405,9 @@ fn do_it(flight: Flight) {
     kernel(|kernel| kernel.complete(ring, user_data, result, false));
 }
 
-/// Something goes wrong once in so many times.
-fn fails(what: &'static str, times: u64) -> bool {
-    sim::once_in(times) && {
-        sim::met(what);
-        true
-    }
-}
-
 /// Writes back.
 fn sync(open: Option<Open>, part: Option<(u64, u64)>, fails: u64) -> i32 {
     open.map_or(0, |open| kernel(|kernel| kernel.caches.sync(open, part, fails)))
-}
-
-fn passing(faults: Faults, nowait: bool) -> Option<i32> {
-    if nowait && sim::once_in(4) {
-        return Some(-libc::EAGAIN);
-    }
-    fails("it fails in passing", faults.passing)
-        .then(|| if sim::once_in(2) { -libc::EINTR } else { -libc::EAGAIN })
 }
 
 fn moved(result: io::Result<usize>) -> i32 {
@@ -655,7 +628,7 @@ impl Ring {
     fn enter(&mut self) {
         self.enters += 1;
         if fails("the kernel takes nothing", kernel(|kernel| kernel.faults.takes_nothing)) {
-            return;
+            return kernel(|kernel| kernel.refused_at = sim::moment());
         }
         self.hand_over();
         while self.space() > 0

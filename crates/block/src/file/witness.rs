@@ -17,8 +17,8 @@ use crate::files::Files;
 
 /// The most of them. Lanes beyond that share, and their flushes wait for each other.
 const COUNT_MAX: usize = 16;
-/// Until a lane that stands in line looks again: this at first, then twice as long each time, as long as the last one at most. So it comes late by no
-/// more than it has waited, and a disk that hangs costs those who wait for it little.
+/// Until a lane that stands in line looks again: this at first, then a quarter longer each time, as long as the last one at most. So it comes late by no
+/// more than the first and a quarter of what it has waited, and a disk that hangs costs those who wait for it little.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(10));
 
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Seat {
         line.busy |= first;
         drop(line);
         let after = self.look_again;
-        self.look_again = if first { LOOK_AGAIN.0 } else { (after * 2).min(LOOK_AGAIN.1) };
+        self.look_again = if first { LOOK_AGAIN.0 } else { (after * 5 / 4).min(LOOK_AGAIN.1) };
         if first { Ok(()) } else { Err(after) }
     }
 
@@ -186,14 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_long_looks_less_often() {
+    fn who_waits_long_looks_less_often_and_is_late_by_a_part_of_that() {
         let (_, [mut a, mut b]) = seats(1);
         assert!(a.take().is_ok());
-        let pauses: Vec<Duration> = (0..12).map(|_| b.take().expect_err("taken")).collect();
-        assert_eq!(
-            (pauses[0], pauses[1], pauses[11]),
-            (LOOK_AGAIN.0, LOOK_AGAIN.0 * 2, LOOK_AGAIN.1)
-        );
+        let pauses: Vec<Duration> = (0..24).map(|_| b.take().expect_err("taken")).collect();
+        assert_eq!((pauses[0], pauses[23]), LOOK_AGAIN);
+        let mut waited = Duration::ZERO;
+        for pause in pauses {
+            assert!(pause <= LOOK_AGAIN.0 + waited / 4, "{pause:?} after {waited:?}");
+            waited += pause;
+        }
         a.give_back();
         assert!(b.take().is_ok());
         assert_eq!(a.take(), Err(LOOK_AGAIN.0));
