@@ -1,7 +1,10 @@
 //! Who is there and hard to reach: behind a socket whose file is gone, or behind a queue of others.
 
 use super::Server;
+use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -106,4 +109,42 @@ fn sockets_that_a_service_manager_passes_in_are_served_and_reach_no_data_plane_t
     assert_eq!(server.plane_pid(), plane);
     let second = load(&server);
     assert!(second.status.success(), "{second:?}\n{}", server.log());
+}
+
+#[test]
+fn a_data_plane_whose_socket_was_removed_is_not_replaced_while_it_lives() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    let pid = server.plane_pid();
+    server.stop();
+    std::fs::remove_file(server.path("dataplane-main.sock")).unwrap();
+    server.serve(&[]);
+    let plane = server.plane();
+    assert_eq!(plane["state"], "down", "{plane}");
+    let reason = plane["reason"].as_str().unwrap();
+    let pid_text = pid.as_raw_nonzero().to_string();
+    assert!(reason.contains(&format!("process {pid_text} is still there")), "{reason}");
+    server.ok("dataplane restart main");
+    assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
+    server.until("the next one", |server| server.plane()["state"] == "running");
+    // Removed, or ended with the server, it ends as well.
+    server.ok("dataplane create second");
+    let pid_of = |server: &Server, name: &str| {
+        let shown: Value =
+            serde_json::from_str(&server.ok(&format!("dataplane show {name} -o json"))).unwrap();
+        Pid::from_raw(i32::try_from(shown["pid"].as_i64().unwrap()).unwrap()).unwrap()
+    };
+    let [main, second] = ["main", "second"].map(|name| pid_of(&server, name));
+    server.stop();
+    for name in ["main", "second"] {
+        std::fs::remove_file(server.path(&format!("dataplane-{name}.sock"))).unwrap();
+    }
+    server.serve(&[]);
+    server.run("dataplane remove second");
+    server.until("its end", |_| test_kill_process(second).is_err());
+    assert!(test_kill_process(main).is_ok());
+    server.ok("stop --with-dataplanes");
+    server.child.take().unwrap().wait().unwrap();
+    assert!(test_kill_process(main).is_err());
+    assert!(!server.path("dataplane-second.lock").exists());
 }
