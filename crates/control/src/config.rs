@@ -20,12 +20,27 @@ use crate::model::Desired;
 use fabric::attribute::{AttributeError, Attributes, Object, Value, attr, check_name};
 use fabric::suggest;
 use std::fmt::Write;
+use std::io::Read;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The longest document that is read: tens of thousands of objects.
 pub const BYTES_MAX: usize = 16 << 20;
+
+/// The text of a document, which may come from something that has no end.
+///
+/// # Errors
+///
+/// Those of the reader; [`std::io::ErrorKind::InvalidData`] when it is no text, [`std::io::ErrorKind::FileTooLarge`] when it is longer than any document.
+pub fn text(from: impl Read) -> std::io::Result<String> {
+    let text = std::io::read_to_string(from.take(BYTES_MAX as u64 + 1))?;
+    if text.len() > BYTES_MAX {
+        let what = format!("it is longer than {BYTES_MAX} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(text)
+}
 
 /// Reads a document. Rules between objects are [`crate::model::validate`]'s.
 pub fn read(text: &str) -> Result<Desired, ApiError> {

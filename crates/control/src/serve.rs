@@ -103,6 +103,15 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     // One folder has one name: data planes, and memory, are found by it.
     paths.run = canonical(&paths.run)?;
     paths.state = canonical(&paths.state)?;
+    for folder in [&paths.run, &paths.state] {
+        if let Some(who) = who_else_writes(folder) {
+            let path = folder.display();
+            tracing::warn!(
+                %path,
+                "{who} can put files of his own in the place of the state and the sockets here; use a folder that only this server's user can write"
+            );
+        }
+    }
     if let Some(dir) = paths.ram("any").parent() {
         make_dir(dir, 0o700)?;
         is_ours(dir)?;
@@ -269,6 +278,18 @@ fn canonical(path: &Path) -> Result<PathBuf, ServeError> {
     path.canonicalize().map_err(system(format!("folder {}", path.display())))
 }
 
+/// Who beside root and the user of this process can write in a folder.
+fn who_else_writes(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    let ours = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    match (ours, found.mode() & 0o002) {
+        (false, _) => Some(format!("user {}", found.uid())),
+        (true, 0o002) => Some("everybody".to_owned()),
+        _ => None,
+    }
+}
+
 /// That nobody else has made a folder at a place where everybody may.
 fn is_ours(path: &Path) -> Result<(), ServeError> {
     use std::os::unix::fs::MetadataExt;
@@ -288,7 +309,8 @@ fn is_ours(path: &Path) -> Result<(), ServeError> {
 }
 
 fn read_config(path: &Path) -> Result<(&Path, String), ServeError> {
-    let text = std::fs::read_to_string(path).map_err(system(path.display().to_string()))?;
+    let text = std::fs::File::open(path).and_then(config::text);
+    let text = text.map_err(system(path.display().to_string()))?;
     Ok((path, text))
 }
 

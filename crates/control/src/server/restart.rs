@@ -8,6 +8,7 @@ use crate::model::loss::{has_client, stays_away};
 use crate::model::resolve;
 use crate::model::san::dataplane_of_port;
 use crate::operation::{Facts, Kind, Operation, Step, Work};
+use crate::supervisor::View;
 use fabric::attribute::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -112,7 +113,15 @@ impl Server {
             vec![name.to_owned()],
             format!("restart dataplane {name}"),
         );
-        Ok(Done::default())
+        let spec = resolve::dataplane(&self.desired(), name);
+        match self.supervisors().get(name).map(|supervisor| supervisor.view()) {
+            Some(View { started_with: Some(with), trouble: Some(why), .. }) if with != spec => {
+                let message = format!("data plane `{name}` was restarted, and {why}");
+                let help = format!("correct them: `trunkline dataplane set {name}`");
+                Err(ApiError::new(Code::Failed, message).help(help))
+            }
+            _ => Ok(Done::default()),
+        }
     }
 
     /// The high-water marks of an adapter and its queues, or of a port, begin again, at what is there now.

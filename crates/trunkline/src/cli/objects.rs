@@ -489,13 +489,22 @@ pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
     command.mut_subcommands(|command| with_names(command, below))
 }
 
+/// How long a completion waits for the server.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// The names that the server has, if it answers.
 fn names(object: Object) -> Vec<CompletionCandidate> {
     let dir = std::env::var_os("TRUNKLINE_DIR").map(Into::into);
     let global = Global { dir, output: super::Format::Json, no_headers: false };
     let path = format!("/v1/{}", object.collection());
-    let list = Client::new(&global).and_then(|client| client.get::<serde_json::Value>(&path));
-    let items = list.ok().and_then(|list| Some(list.get("items")?.as_array()?.clone()));
+    // Who types does not wait for a server that hangs.
+    let (told, list) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let list = Client::new(&global).and_then(|client| client.get::<serde_json::Value>(&path));
+        let _ = told.send(list.ok());
+    });
+    let list = list.recv_timeout(PATIENCE).ok().flatten();
+    let items = list.and_then(|list| Some(list.get("items")?.as_array()?.clone()));
     let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
     items.iter().flatten().filter_map(name).map(CompletionCandidate::new).collect()
 }

@@ -15,20 +15,18 @@ use fabric::attribute::Object;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// `trunkline apply`
 pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
-    let mut text = String::new();
-    let read = if args.file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text)
+    let text = if args.file.as_os_str() == "-" {
+        control::config::text(std::io::stdin())
     } else {
-        std::fs::File::open(&args.file).and_then(|mut file| file.read_to_string(&mut text))
+        std::fs::File::open(&args.file).and_then(control::config::text)
     };
-    read.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
+    let text = text.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
     // A server of an earlier program does not know it, and refuses what it does not know.
     let wait = if args.no_wait { "&wait=false" } else { "" };
     let path = format!(

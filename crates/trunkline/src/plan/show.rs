@@ -149,9 +149,9 @@ pub(super) fn called(path: &Path) -> String {
 /// A small text that a user wrote: a plan, workloads, facts; `-` is standard input.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let read = if path.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin().lock())
+        control::config::text(std::io::stdin().lock())
     } else {
-        std::fs::read_to_string(path)
+        std::fs::File::open(path).and_then(control::config::text)
     };
     read.map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => {

@@ -249,3 +249,16 @@ fn a_flight_recorder_that_is_named_is_there() {
     assert!(bench.refused("flight 99", 3).contains("there is no channel 99"));
     assert!(bench.refused("flight --dataplane nothing", 3).contains("no dataplane `nothing`"));
 }
+
+#[test]
+fn a_document_without_an_end_is_refused() {
+    let bench = Bench::with_disk();
+    for line in ["apply /dev/zero", "size vscsi /dev/zero"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.env("TRUNKLINE_DIR", bench.dir.path()).args(line.split(' '));
+        let ended = command.output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.code().is_some_and(|code| code < 10) && !told.is_empty(), "{told}");
+    }
+    assert!(bench.refused("apply /dev/zero", 1).contains("longer than 16777216 bytes"));
+}
