@@ -401,9 +401,7 @@ impl Kept {
     fn append(&mut self, noted: Noted) {
         let line = serde_json::to_string(&noted).expect("plain values are JSON");
         self.events.push_back(noted);
-        if self.events.len() > EVENTS_MAX {
-            self.events.pop_front();
-        }
+        bound(&mut self.events);
         let Some(file) = &mut self.file else { return };
         if let Err(error) = writeln!(file, "{line}") {
             self.failed(&error);
@@ -461,6 +459,18 @@ fn log(event: &Event) {
     }
 }
 
+/// The oldest one goes where there are too many. Clients, who come and go as they please, put out only each other.
+fn bound(events: &mut VecDeque<Noted>) {
+    if events.len() <= EVENTS_MAX {
+        return;
+    }
+    let is_clients =
+        |noted: &Noted| matches!(noted.event.kind, Kind::ClientConnected | Kind::ClientLeft);
+    let theirs = events.iter().filter(|noted| is_clients(noted)).count();
+    let oldest = if theirs > EVENTS_MAX / 2 { events.iter().position(is_clients) } else { None };
+    events.remove(oldest.unwrap_or(0));
+}
+
 fn read(path: &Path) -> VecDeque<Noted> {
     let Ok(file) = File::open(path) else { return VecDeque::new() };
     let lines = BufReader::new(file).lines().map_while(Result::ok);
@@ -470,9 +480,7 @@ fn read(path: &Path) -> VecDeque<Noted> {
         if events.back().is_none_or(|last: &Noted| last.event.number < noted.event.number) {
             events.push_back(noted);
         }
-        if events.len() > EVENTS_MAX {
-            events.pop_front();
-        }
+        bound(&mut events);
     }
     events
 }
@@ -510,6 +518,23 @@ mod tests {
         trail.note(Kind::ServerStarted, None, "again");
         assert_eq!(trail.since(last.number, 0).len(), 1);
         assert!(trail.since(0, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn clients_that_come_and_go_put_out_no_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let trail = Trail::open(&path);
+        for n in 0..3 * EVENTS_MAX {
+            if n % 10 == 0 {
+                trail.changed(None, "done", vec!["b".into()], "a change".to_owned());
+            }
+            trail.note(Kind::ClientConnected, Some("a"), "a client");
+        }
+        let changes = |trail: &Trail| trail.of("b", None, (0, 0)).len();
+        assert_eq!(changes(&trail), 3 * EVENTS_MAX / 10);
+        drop(trail);
+        assert_eq!(changes(&Trail::open(&path)), 3 * EVENTS_MAX / 10);
     }
 
     #[test]
