@@ -57,6 +57,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::reset_port_marks))
         .routes(routes!(verbs::restart))
         .routes(routes!(verbs::purge))
+        .routes(routes!(verbs::rollback))
         .routes(routes!(verbs::check_seas))
         .routes(routes!(verbs::trace))
         .routes(routes!(operations::list))

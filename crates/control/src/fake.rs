@@ -178,6 +178,7 @@ impl Books {
                 spec,
                 pvs: Vec::new(),
                 lus: Vec::new(),
+                snapshots: Vec::new(),
                 free_bytes: 1 << 40,
                 paused: 0,
                 pauses: 0,

@@ -6,6 +6,7 @@
 use protocol::message::{
     Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Selection, VERSION,
 };
+use protocol::message::{VolumeKind, VolumeSpec};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use std::io::ErrorKind;
@@ -180,6 +181,13 @@ impl Link for SocketLink {
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
             Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
             Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
+            Request::PutPool(spec) if !spec.snapshots.is_empty() => (10, "make snapshots"),
+            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
+                if lu.fresh && lu.snapshot.is_some() =>
+            {
+                (10, "make clones")
+            }
+            Request::Rollback(_) => (10, "roll LUs back"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),
             _ => (0, ""),

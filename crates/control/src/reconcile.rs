@@ -239,11 +239,15 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
         actual.iter().map(|status| (status.spec.name.as_str(), &status.spec)).collect();
     // What is told of an opening says nothing about a pool that is open.
     let same = |now: &PoolSpec, then: &PoolSpec| {
-        PoolSpec { fresh: now.fresh, joining: now.joining.clone(), ..then.clone() } == *now
+        // What was asked for was made, or is being made.
+        let asked = then.snapshots.iter().all(|one| now.snapshots.contains(one));
+        let snapshots = if asked { &now.snapshots } else { &then.snapshots }.clone();
+        PoolSpec { fresh: now.fresh, joining: now.joining.clone(), snapshots, ..then.clone() }
+            == *now
     };
     let other = |now: &PoolSpec, then: &PoolSpec| {
-        let PoolSpec { pvs, leaving, doomed, .. } = now.clone();
-        !same(now, &PoolSpec { pvs, leaving, doomed, ..then.clone() })
+        let PoolSpec { pvs, leaving, doomed, snapshots, .. } = now.clone();
+        !same(now, &PoolSpec { pvs, leaving, doomed, snapshots, ..then.clone() })
     };
     let goes =
         now.iter().filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));

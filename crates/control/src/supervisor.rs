@@ -34,7 +34,7 @@ use crate::trail::{Kind, Trail};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
 use protocol::message::{
-    Account, Changes, Failure, Reply, Request, Selection, TraceReport, TraceSpec,
+    Account, Changes, Failure, Reply, Request, RollbackSpec, Selection, TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::socket::FrameError;
@@ -73,6 +73,8 @@ enum Command {
     ResetMarks(Object, String, Answer<Result<(), ApiError>>),
     /// Frames of a network are watched.
     Trace(TraceSpec, Answer<Traced>),
+    /// An LU is rolled back.
+    Rollback(RollbackSpec, Answer<RolledBack>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -85,6 +87,9 @@ enum Command {
 
 /// What has happened to frames, or why that is not told.
 type Traced = Result<Result<TraceReport, Failure>, ApiError>;
+
+/// What became of a rollback so far.
+type RolledBack = Result<Result<(), Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -222,6 +227,12 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
+    /// Rolls an LU back, or asks what became of that.
+    pub async fn rollback(&self, spec: RollbackSpec) -> RolledBack {
+        let command = |done| Command::Rollback(spec, done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
+
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -339,6 +350,9 @@ impl SupervisorThread {
             Command::Trace(spec, done) => {
                 let _ = done.send(self.trace(spec));
             }
+            Command::Rollback(spec, done) => {
+                let _ = done.send(self.rollback(spec));
+            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -390,6 +404,14 @@ impl SupervisorThread {
             Some(Reply::Error(failure)) => Ok(Err(failure)),
             Some(Reply::Trace(report)) => Ok(Ok(report)),
             Some(_) => Ok(Ok(TraceReport::default())),
+            None => Err(gone()),
+        }
+    }
+
+    fn rollback(&mut self, spec: RollbackSpec) -> RolledBack {
+        match self.ask(&Request::Rollback(spec))? {
+            Some(Reply::Error(failure)) => Ok(Err(failure)),
+            Some(_) => Ok(Ok(())),
             None => Err(gone()),
         }
     }

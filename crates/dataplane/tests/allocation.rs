@@ -178,6 +178,7 @@ fn run_lu() {
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),
+        snapshots: Vec::new(),
     }));
     let mut spec = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });
     spec.bytes = Some(16 << 20);

@@ -340,6 +340,7 @@ fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),
+        snapshots: Vec::new(),
     };
     let lu = |name: &str, of: &str, bytes: u64| {
         let mut spec = VolumeSpec::new(name, LuSpec { fresh: true, ..LuSpec::of(of) });

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::format::{CHUNK_BYTES, Kind, PAGE_BYTES, Record};
 
-/// What a slot has room for: a part of an LU.
-pub(crate) const PART_BYTES: u64 = 32 << 10;
+/// What a slot of a layer has room for: a part of an LU.
+pub const PART_BYTES: u64 = 32 << 10;
 /// What a bit of a slot is of.
 pub(crate) const SECTOR: u64 = 512;
 /// Parts in a chunk of an LU.
-pub(crate) const PARTS: u64 = CHUNK_BYTES / PART_BYTES;
+pub const PARTS: u64 = CHUNK_BYTES / PART_BYTES;
 /// Slots of a container, behind the two places of the page that says what is in them.
 pub(crate) const SLOTS: u32 = 2000;
 const FIRST: u64 = 2 * PAGE_BYTES as u64;

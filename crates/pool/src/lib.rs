@@ -30,10 +30,11 @@ mod tests;
 
 pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
+pub use layers::{PART_BYTES, PARTS};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Balance, Effect, Extent, Fault, GROUP_MAX, Group, Kept, Lookup, LuSpace, NotOpened, Outcome,
-    Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow, Shown,
-    SnapshotOf, Source, TierSpace, Way, Words, superblocks,
+    Balance, Effect, Extent, Fault, GROUP_MAX, Group, Kept, KeptPart, Lookup, LuSpace, NotOpened,
+    Outcome, Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow,
+    Shown, SnapshotOf, Source, TierSpace, Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

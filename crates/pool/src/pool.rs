@@ -57,7 +57,7 @@ use log::Log;
 use members::Members;
 pub use members::{Balance, Removal};
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
-pub use shown::{Kept, Shown, Way, Words};
+pub use shown::{Kept, KeptPart, Shown, Way, Words};
 pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
 use space::{Full, Promised};

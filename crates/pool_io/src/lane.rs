@@ -372,8 +372,11 @@ impl Lane for LuLane {
                 self.ask_for(ring, request, request.done)
             }
             OpKind::Discard | OpKind::WriteZeroes { .. } if request.done < request.len => {
-                let rest = (request.done, request.len - request.done);
-                self.ask(ring, request, rest, Default::default())
+                let rest = request.len - request.done;
+                // Zeros above a snapshot are written, part by part: no more at once than of a write.
+                let most = if self.table.shares.load(Relaxed) { ASK_MAX } else { rest };
+                let round = (request.done, rest.min(most));
+                self.ask(ring, request, round, Default::default())
             }
             OpKind::Flush => self.ask(ring, request, (0, 0), Default::default()),
             OpKind::Write { .. } | OpKind::Discard | OpKind::WriteZeroes { .. } => {

@@ -35,6 +35,7 @@
 mod engine;
 mod lane;
 mod open;
+mod parts;
 mod post;
 mod remote;
 mod shadow;

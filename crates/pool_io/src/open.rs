@@ -46,18 +46,28 @@ pub(crate) fn open(inbox: &Inbox, number: u32, opening: Opening) -> Result<Work,
         PoolError::new(what, "enlarge that file system")
     })?;
     let left = shadow.left(owner);
-    let left = left.map(|(epoch, chunks)| (epoch, Left::of(owner.server, epoch, chunks)));
+    let left = left.map(|(epoch, chunks, parts)| {
+        (epoch, Left::of(owner.server, epoch, chunks, parts.iter().copied()), parts)
+    });
     let mut source = Reading(order.iter().map(|at| at.map(|at| &lanes[at])).collect());
-    let known = left.as_ref().map(|(_, left)| left);
-    let mut core = Pool::open(&mut source, owner.server, known, Policy::default())
+    let known = left.as_ref().map(|(_, left, _)| left);
+    let policy = Policy { layers: true, ..Policy::default() };
+    let mut core = Pool::open(&mut source, owner.server, known, policy)
         .map_err(|error| PoolError { what: error.to_string(), help: None })?;
     drop(source);
     let epoch = core.superblock().epoch;
     // What holds for neither this epoch nor the one before it the core has not taken up, and nobody may find it later.
     let ours = core.superblock().owners[0].server == owner.server;
-    let holds = |(of, _): &(u64, Left)| ours && (*of..=of.saturating_add(1)).contains(&epoch);
-    if !left.as_ref().is_some_and(holds) {
-        shadow.clear();
+    let holds = |of: u64| ours && (of..=of.saturating_add(1)).contains(&epoch);
+    match left.filter(|(of, ..)| holds(*of)) {
+        // A part whose container was never mapped is not there, and what it had may be another's soon.
+        Some((.., parts)) => {
+            for part in parts.iter().filter(|it| core.kept_part(it.layer, it.part) != Some(**it)) {
+                shadow.parts.forget(part);
+            }
+            shadow.parts.retain(|layer| core.is_layer(layer));
+        }
+        None => shadow.clear(),
     }
     // Before the epoch is raised: it holds for this one and the next.
     shadow.holds_for(owner, epoch);

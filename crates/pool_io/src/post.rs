@@ -123,6 +123,8 @@ pub(crate) enum Wanted {
     Number(u32),
     /// A new one.
     New { chunks: u32, thick: bool },
+    /// A new one that holds what this snapshot holds.
+    Clone(u32),
 }
 
 /// Where an answer goes that somebody waits for.

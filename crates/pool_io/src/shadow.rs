@@ -12,7 +12,7 @@
 //!
 //! The pools' thread writes it and no other; channels read bits. The kernel keeps every store of a process that is killed, in order: so a chunk is made invalid before its bits
 //! become those of another generation, and all that was stored before an answer is there. Where a PV's words are follows from how many chunks those before it have: a PV that comes later changes nothing
-//! of what is there, and its words are made before anything can be on it.
+//! of what is there, and its words are made before anything can be on it. What a successor has to know of layers is far behind all that ([`parts`](crate::parts)).
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -22,7 +22,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use memory::{Access, Mapping};
 use pool::format::{BLOCKS, MEMBERS_MAX, Uuid};
-use pool::{ChunkId, Kept};
+use pool::{ChunkId, Kept, KeptPart};
+
+use crate::parts::Parts;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TLSHADOW");
 const HEADER: usize = 512;
@@ -50,6 +52,7 @@ pub(crate) type OfPv = (Uuid, u32);
 pub(crate) struct Shadow {
     file: File,
     header: Mapping,
+    pub(crate) parts: Parts,
     /// By number of the member.
     pvs: Box<[OnceLock<Mapping>]>,
     /// All that are mapped have numbers below.
@@ -88,8 +91,10 @@ impl Shadow {
     /// Maps a file for a pool with such PVs, in the order of members; those that are gone have a place and no memory. Words of another PV are forgotten.
     pub(crate) fn map(file: File, pvs: &[(OfPv, bool)]) -> Result<Shadow, String> {
         let header = part(&file, 0, 8 * HEADER as u64)?;
+        let parts = file.try_clone().map_err(|error| error.to_string())?;
+        let parts = Parts::map(parts)?;
         let all = (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect();
-        let shadow = Shadow { file, header, pvs: all, end: AtomicUsize::new(0) };
+        let shadow = Shadow { file, header, parts, pvs: all, end: AtomicUsize::new(0) };
         let mut at = 8 * HEADER as u64;
         for (number, (pv, there)) in pvs.iter().enumerate() {
             if *there {
@@ -148,8 +153,8 @@ impl Shadow {
         }
     }
 
-    /// What a process before this one left, if it was this server in this boot of the host: the epoch for which it holds, and the chunks.
-    pub(crate) fn left(&self, owner: Owner) -> Option<(u64, Vec<Kept>)> {
+    /// What a process before this one left, if it was this server in this boot of the host: the epoch for which it holds, the chunks, and the parts of layers.
+    pub(crate) fn left(&self, owner: Owner) -> Option<(u64, Vec<Kept>, Vec<KeptPart>)> {
         let words = self.header.words();
         let found: Vec<u64> = words[..9].iter().map(|word| word.load(Acquire)).collect();
         if found[0] != MAGIC || found[1..8] != Self::owner(owner) {
@@ -171,7 +176,7 @@ impl Shadow {
                 kept.push((id, first as u16, bits));
             }
         }
-        Some((found[8], kept))
+        Some((found[8], kept, self.parts.left()))
     }
 
     fn mapped(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
@@ -191,6 +196,7 @@ impl Shadow {
         self.header.words()[0].store(0, Release);
         forget(&self.header.words()[1..]);
         self.mapped().for_each(|(_, words)| forget(&words[HEADER..]));
+        self.parts.retain(|_| false);
     }
 
     /// From now on it is this one's, for the pool at this epoch and the next.
@@ -243,7 +249,7 @@ impl Shadow {
     /// Its memory was taken away: somebody truncated the file.
     pub(crate) fn damaged(&self) -> bool {
         let pvs = self.pvs.iter().take(self.end.load(Relaxed)).filter_map(OnceLock::get);
-        self.header.damaged() || pvs.into_iter().any(Mapping::damaged)
+        self.header.damaged() || self.parts.damaged() || pvs.into_iter().any(Mapping::damaged)
     }
 }
 
@@ -291,7 +297,7 @@ mod tests {
         drop(shadow);
         let next = map(&file, &[3, 5]);
         let kept = vec![(id(0, 0), u16::MAX, [0; BLOCKS / 32]), (id(1, 4), 9, bits)];
-        assert_eq!(next.left(ONE), Some((7, kept)));
+        assert_eq!(next.left(ONE), Some((7, kept, Vec::new())));
         for other in [
             Owner { pool: Uuid([9; 16]), ..ONE },
             Owner { server: Uuid([9; 16]), ..ONE },
@@ -301,12 +307,12 @@ mod tests {
         }
         next.clear();
         next.holds_for(ONE, 8);
-        assert_eq!(next.left(ONE), Some((8, Vec::new())));
+        assert_eq!(next.left(ONE), Some((8, Vec::new(), Vec::new())));
         next.keep(&(id(1, 4), 9, bits));
         next.keep(&(id(0, 1), 2, bits));
         // Another PV in the place of one that is known: what it has is nobody's.
         let one = vec![(id(0, 1), 2, bits)];
-        assert_eq!(map(&file, &[3, 6]).left(ONE), Some((8, one)));
+        assert_eq!(map(&file, &[3, 6]).left(ONE), Some((8, one, Vec::new())));
     }
 
     #[test]
@@ -328,13 +334,13 @@ mod tests {
         let all = [pvs(&[3, 5]), vec![((Uuid([9; 16]), 600), true)]].concat();
         let next = |all: &[(OfPv, bool)]| Shadow::map(file.try_clone().unwrap(), all).unwrap();
         let kept = vec![(id(1, 4), 9, bits), (id(2, 599), 1, bits)];
-        assert_eq!(next(&all).left(ONE), Some((7, kept.clone())));
+        assert_eq!(next(&all).left(ONE), Some((7, kept.clone(), Vec::new())));
         // A successor that does not know of it yet.
-        assert_eq!(next(&all[..2]).left(ONE), Some((7, kept[..1].to_vec())));
+        assert_eq!(next(&all[..2]).left(ONE), Some((7, kept[..1].to_vec(), Vec::new())));
         let mut gone = all;
         gone[1].1 = false;
         let shadow = next(&gone);
-        assert_eq!(shadow.left(ONE), Some((7, kept[1..].to_vec())));
+        assert_eq!(shadow.left(ONE), Some((7, kept[1..].to_vec(), Vec::new())));
         shadow.drop_pv(1, [3, 5, 600].into_iter());
         assert!(shadow.has_all(id(2, 599), 0, 2) && !shadow.damaged());
     }

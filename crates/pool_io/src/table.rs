@@ -57,6 +57,8 @@ pub(crate) struct Table {
     gone: AtomicBool,
     /// Volumes that are open on it.
     pub(crate) users: AtomicU32,
+    /// It shares what it holds: the pool cuts each request into parts.
+    pub(crate) shares: AtomicBool,
 }
 
 /// Words of chunks, and those that came when it grew: nothing moves at which channels look.
@@ -93,6 +95,7 @@ impl Table {
             lanes: AtomicU32::new(0),
             gone: AtomicBool::new(false),
             users: AtomicU32::new(0),
+            shares: AtomicBool::new(false),
         }
     }
 

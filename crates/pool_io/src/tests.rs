@@ -12,6 +12,7 @@ use spec::{FileIdentity, LuSpec, PoolSpec};
 use crate::{PoolHandle, Pools};
 
 mod hangs;
+mod layers;
 mod pvs;
 
 const MEMORY: usize = 4 << 20;
@@ -52,6 +53,7 @@ impl Place {
             joining: Vec::new(),
             leaving: Vec::new(),
             doomed: Vec::new(),
+            snapshots: Vec::new(),
         };
         Place { folder, memory, spec }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use block::{Files, IoError, OpKind, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
 use pool::format::Uuid;
-use pool::{Fault, Request};
+use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 
@@ -276,12 +276,11 @@ impl PoolHandle {
             Some(FileIdentity::Lu { pool: known, number, .. }) if *known == pool => {
                 Wanted::Number(*number)
             }
-            None if lu.fresh => {
-                let Some(bytes) = spec.bytes.filter(|bytes| *bytes > 0) else {
-                    return Err(fail("has no size".to_owned(), "set size"));
-                };
-                Wanted::New { chunks: chunks_for(bytes), thick: lu.thick }
-            }
+            None if lu.fresh => match (lu.snapshot, spec.bytes.filter(|bytes| *bytes > 0)) {
+                (Some(snapshot), _) => Wanted::Clone(snapshot),
+                (None, Some(bytes)) => Wanted::New { chunks: chunks_for(bytes), thick: lu.thick },
+                (None, None) => return Err(fail("has no size".to_owned(), "set size")),
+            },
             known => {
                 let which = known.as_ref().map_or_else(
                     || "was never made in it".to_owned(),
@@ -298,6 +297,10 @@ impl PoolHandle {
             Fault::NoSuchLu => fail(
                 format!("is not in pool {} any more", self.shared.name),
                 "remove it, and make a new one",
+            ),
+            Fault::NoSnapshot => fail(
+                "the snapshot of which it is to be made is not there, not made yet, or of several LUs".to_owned(),
+                "see `trunkline snapshot list`; of several LUs say which, as in NAME:VOLUME",
             ),
             fault => {
                 fail(format!("in pool {}: {fault}", self.shared.name), "see `trunkline pool show`")
@@ -329,6 +332,60 @@ impl PoolHandle {
             }
         }
         Ok(())
+    }
+
+    /// Makes snapshots of LUs, all of one moment; their numbers, in the order of the LUs. What was answered before is in them, and on the PVs.
+    ///
+    /// # Errors
+    ///
+    /// One of the LUs is not there, or there are too many.
+    pub fn snapshot(&self, lus: &[u32]) -> Result<Vec<u32>, PoolError> {
+        if lus.len() > GROUP_MAX {
+            let what = format!("a snapshot of {} LUs at once", lus.len());
+            return Err(PoolError::new(what, format!("name {GROUP_MAX} at most")));
+        }
+        let request = Request::Snapshot { lus: Group::of(lus) };
+        let shared = Arc::clone(&self.shared);
+        match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
+            Ok(Reply::Snapshots(made)) => Ok(made.iter().collect()),
+            Ok(_) => Err(PoolError::new("no snapshot was made", "try again")),
+            Err(fault) => Err(PoolError::new(
+                format!("the snapshot cannot be made: {fault}"),
+                "see `trunkline pool show`",
+            )),
+        }
+    }
+
+    /// An LU holds what a snapshot of it holds from now on, and what was written since is gone. What clients know of it, in their memory, is of before; so it is done under them only
+    /// where that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// It is no snapshot of the LU, or clients use that.
+    pub fn rollback(&self, lu: u32, snapshot: u32, under_clients: bool) -> Result<(), PoolError> {
+        let shared = Arc::clone(&self.shared);
+        let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(lu), reply))?;
+        let lanes = table.map_or(0, |table| table.lanes.load(SeqCst));
+        if lanes > 0 && !under_clients {
+            let what = "it is in use: clients would go on with what they remember of it";
+            return Err(PoolError::new(what, "stop its clients, or use --force"));
+        }
+        let shared = Arc::clone(&self.shared);
+        let request = Request::Rollback { lu, snapshot };
+        let done = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
+        done.map(drop).map_err(|fault| {
+            let what = format!("it cannot be rolled back: {fault}");
+            PoolError::new(what, "see `trunkline snapshot list`")
+        })
+    }
+
+    /// The size of an LU that is open, which ends somewhere in its last chunk.
+    pub fn bytes(&self, lu: u32) -> Option<u64> {
+        let shared = Arc::clone(&self.shared);
+        let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(lu), reply));
+        let table = table.ok()?.ok()?;
+        let size = table.size.load(Relaxed);
+        Some(if size == 0 { table.bytes() } else { size })
     }
 
     /// How it stands.

@@ -135,6 +135,13 @@ impl Volume for LuVolume {
             let what = "is read-only and cannot be resized".to_owned();
             return Err(self.fail(what, "set read_only to off first"));
         }
+        // Before anything is cut off.
+        let view = self.shared.view();
+        if view.lus.iter().any(|lu| lu.lu == self.table.number && lu.shares) {
+            let what = "shares what it holds with a snapshot, or did, and cannot be resized so far";
+            let help = "copy what it holds to a new LU of the size that is wanted";
+            return Err(self.fail(what.to_owned(), help));
+        }
         if bytes > now {
             let (lu, chunks) = (self.table.number, chunks_for(bytes));
             if chunks > self.table.chunks() {

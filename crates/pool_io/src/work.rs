@@ -5,6 +5,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use block::{IoError, OpKind};
@@ -96,6 +97,10 @@ pub(crate) struct Work {
     /// Chunks to be shown again when the journal has got further, and how far it was.
     unsettled: BTreeSet<(u32, u32)>,
     durable: u64,
+    /// Parts of layers that a successor has to know, and for which there was no memory so far.
+    unkept: BTreeSet<(u32, u64)>,
+    /// Why there was none.
+    short: Option<String>,
     /// The parity of the epoch whose end is waited for, and for what; and those that wait for the next.
     draining: Option<(u8, Vec<u64>)>,
     drains: Vec<u64>,
@@ -138,6 +143,8 @@ impl Work {
             tables: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             durable: 0,
+            unkept: BTreeSet::new(),
+            short: None,
             draining: None,
             drains: Vec::new(),
             flying: 0,
@@ -198,6 +205,7 @@ impl Work {
             Wanted::New { chunks, thick } => {
                 self.submit(Asker::New(reply), Request::Create { chunks, thick, tier: 0 });
             }
+            Wanted::Clone(snapshot) => self.submit(Asker::New(reply), Request::Clone { snapshot }),
             Wanted::Number(number) => {
                 let _ = reply.send(self.table(number).ok_or(Fault::NoSuchLu));
             }
@@ -211,6 +219,7 @@ impl Work {
         let (_, chunks) = self.core.lus().find(|(lu, _)| *lu == number)?;
         let ways = (0..chunks).map(|vchunk| self.core.shown(number, vchunk).way);
         let table = Arc::new(Table::new(number, ways));
+        table.shares.store(self.core.shares(number), Relaxed);
         self.tables.insert(number, Arc::clone(&table));
         Some(table)
     }
@@ -356,6 +365,8 @@ impl Work {
                 && let Some((_, ops)) = self.draining.take()
             {
                 ops.into_iter().for_each(|op| self.core.done(op, Outcome::Done));
+                // Chunks may be free by that.
+                self.stale = true;
             }
             self.show();
             let effects = self.core.effects();
@@ -448,6 +459,30 @@ impl Work {
                 self.unsettled.insert((lu, vchunk));
             }
         }
+        self.show_parts();
+    }
+
+    /// Keeps for a successor which parts of layers are written, and forgets layers that are gone.
+    fn show_parts(&mut self) {
+        let parts = &self.shared.shadow.parts;
+        let mut touched = self.core.touched_parts();
+        touched.append(&mut self.unkept);
+        for (layer, part) in touched {
+            let kept = self.core.kept_part(layer, part);
+            if let Some(Err(error)) = kept.map(|kept| parts.keep(&kept)) {
+                self.unkept.insert((layer, part));
+                self.stale |= self.short.replace(error).is_none();
+            }
+        }
+        if self.unkept.is_empty() {
+            self.stale |= self.short.take().is_some();
+        }
+        let gone = self.core.gone_layers();
+        if !gone.is_empty() {
+            parts.retain(|layer| !gone.contains(&layer));
+            // Chunks that were containers are given out again with the next root.
+            self.submit(Asker::Nobody, Request::Checkpoint);
+        }
     }
 
     fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
@@ -457,17 +492,20 @@ impl Work {
                     ask.op = OpKind::Flush;
                     return self.ask(ask);
                 }
-                let Ask { from, tag, .. } = ask;
                 // A shadow without memory behind it keeps nothing for a successor: better no answer than one that may be taken back.
                 let result = match result {
                     Ok(_) if self.shared.shadow.damaged() => Err(IoError::Io),
+                    Ok(_) if ask.op.writes() && self.short.is_some() => Err(IoError::Io),
                     Ok(_) => Ok(()),
                     Err(fault) => Err(error_of(fault)),
                 };
-                from.post(Answered { tag, result });
+                ask.from.post(Answered { tag: ask.tag, result });
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
+                for (lu, table) in &self.tables {
+                    table.shares.store(self.core.shares(*lu), Relaxed);
+                }
                 // Whoever asked may look at once.
                 self.stale = true;
                 self.tell();

@@ -27,6 +27,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),
+        snapshots: Vec::new(),
     };
     let opened = pools.open(&Here, None, &spec, &mut |_| ());
     opened.unwrap_or_else(|error| panic!("{error}"))

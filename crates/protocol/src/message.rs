@@ -20,8 +20,8 @@ pub const VERSION: u32 = 2;
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
-/// [`Request::Trace`].
-pub const MINOR: u32 = 9;
+/// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`].
+pub const MINOR: u32 = 10;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -73,14 +73,16 @@ pub enum Request {
         /// Name of the adapter.
         name: String,
     },
-    /// Opens a storage pool, made first where that is said. The same specification again is left alone; other LUs that are no longer wanted are removed;
-    /// anything else is refused.
+    /// Opens a storage pool, made first where that is said. The same specification again is left alone; other LUs that are no longer wanted are removed,
+    /// and other snapshots made; anything else is refused.
     PutPool(PoolSpec),
     /// Closes it, when nothing of it is under way. Refused while a volume is on it.
     RemovePool {
         /// Name of the pool.
         name: String,
     },
+    /// An LU holds again what a snapshot of it holds.
+    Rollback(RollbackSpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -355,6 +357,46 @@ pub struct PoolStatus {
     /// Chunks that move to where less is, after PVs have come or gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<ProgressStatus>,
+    /// Snapshots that were made just now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<SnapshotStatus>,
+}
+
+/// A rollback of an LU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackSpec {
+    /// The name of its pool.
+    pub pool: String,
+    /// Its number.
+    pub lu: u32,
+    /// The number of a snapshot of it.
+    pub snapshot: u32,
+    /// Also while clients use it.
+    pub force: bool,
+    /// A number that no other has: asked again with the same, what became of it is told.
+    pub id: u64,
+}
+
+/// A snapshot that was made, and of which the control plane did not know when it last said what it wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotStatus {
+    /// See [`SnapshotSpec::id`].
+    pub id: u64,
+    /// When it was made, in milliseconds since 1970.
+    pub made_ms: u64,
+    /// What was made of each of its LUs.
+    pub lus: Vec<FrozenStatus>,
+}
+
+/// What a snapshot has of an LU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenStatus {
+    /// The number of the LU.
+    pub lu: u32,
+    /// Its own.
+    pub number: u32,
+    /// The size that the LU had.
+    pub bytes: u64,
 }
 
 /// How far something is that moves chunks.
@@ -399,6 +441,12 @@ pub struct LuStatus {
     pub mapped_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// It is a snapshot of this LU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u32>,
+    /// It shares what it holds with others, or did.
+    #[serde(default)]
+    pub shares: bool,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

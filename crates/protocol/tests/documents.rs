@@ -128,6 +128,7 @@ fn the_page_has_every_message() {
         | Request::RemoveAdapter { .. }
         | Request::PutPool(_)
         | Request::RemovePool { .. }
+        | Request::Rollback(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }

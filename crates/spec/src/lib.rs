@@ -22,7 +22,7 @@ pub use adapter::{
 pub use change::Change;
 pub use identity::FileIdentity;
 pub use kinds::*;
-pub use pool::PoolSpec;
+pub use pool::{PoolSpec, SnapshotSpec};
 pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,

@@ -31,4 +31,16 @@ pub struct PoolSpec {
     /// Numbers of LUs that are no longer wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doomed: Vec<u32>,
+    /// Snapshots to be made, of which it is not known that they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<SnapshotSpec>,
+}
+
+/// A snapshot to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotSpec {
+    /// Its number among those that were ever asked for of the pool: it is made once.
+    pub id: u64,
+    /// The numbers of its LUs, all of one moment.
+    pub lus: Vec<u32>,
 }

@@ -9,6 +9,7 @@ pub(crate) mod objects;
 pub(crate) mod operation;
 mod pools;
 pub(crate) mod serve;
+mod snapshots;
 pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod top;

@@ -166,6 +166,32 @@ pub(super) async fn purge(
     Ok(Json(server.purge_lus(&name, &purge.lus, dry_run).await?.into()))
 }
 
+/// LUs of a snapshot.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Rollback {
+    /// Their volumes; none are all of them.
+    volumes: Vec<String>,
+}
+
+/// The LUs of a snapshot hold again what it holds. What was written to them since is gone.
+///
+/// One after the other, each at one moment. Refused without `force` while clients use one: they would go on with what they remember of it.
+#[utoipa::path(post, path = "/v1/snapshots/{name}/rollback", tag = "snapshot", operation_id = "rollback_snapshot",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the snapshot")),
+    request_body = Rollback,
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn rollback(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+    Body(rollback): Body<Rollback>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, allow, .. } = query.options();
+    let how = (allow.force, dry_run);
+    Ok(Json(server.rollback(&name, &rollback.volumes, how).await?.into()))
+}
+
 /// Something that is wrong with shared Ethernet adapters.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FindingView {

@@ -377,7 +377,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         }
         Object::Trunk => claims.push(Claim::Device(name.clone())),
         Object::Pool => claims.extend(pools::pvs(set, paths).into_iter().map(Claim::File)),
-        Object::Port | Object::Vtd | Object::Network => {}
+        Object::Port | Object::Vtd | Object::Network | Object::Snapshot => {}
     }
     claims
 }

@@ -10,8 +10,9 @@ use super::{Desired, home};
 use crate::paths::Paths;
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, attr};
+use protocol::message::{PoolStatus, SnapshotStatus};
 use serde::{Deserialize, Serialize};
-use spec::{FileIdentity, PoolSpec};
+use spec::{FileIdentity, PoolSpec, SnapshotSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -25,28 +26,169 @@ pub struct Kept {
     pub doomed: BTreeSet<u32>,
     /// Where its PVs were when it was last open.
     pub members: BTreeSet<PathBuf>,
+    /// Snapshots.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub snapshots: BTreeMap<String, Frozen>,
+    /// How many were ever asked for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asked: u64,
 }
 
-/// Pools that data planes have open, with the paths of their PVs.
-pub type Opened = BTreeMap<String, BTreeSet<PathBuf>>;
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What is kept of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Frozen {
+    /// Its number among those that were ever asked for.
+    pub id: u64,
+    /// When it was made, in milliseconds since 1970; 0 while it is not known to be.
+    #[serde(default)]
+    pub made_ms: u64,
+    /// What it has, by volume.
+    #[serde(default)]
+    pub lus: BTreeMap<String, FrozenLu>,
+}
+
+/// What a snapshot has of an LU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenLu {
+    /// Its number, which the pool gives out once.
+    pub number: u32,
+    /// The size of the LU.
+    pub bytes: u64,
+}
+
+/// A pool that a data plane has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Open {
+    /// The paths of its PVs.
+    pub members: BTreeSet<PathBuf>,
+    /// Snapshots that were made of late.
+    pub snapshots: Vec<SnapshotStatus>,
+}
+
+impl Open {
+    /// As a data plane says.
+    pub fn of(status: &PoolStatus) -> Open {
+        let members = status.pvs.iter().map(|pv| pv.path.clone()).collect();
+        Open { members, snapshots: status.snapshots.clone() }
+    }
+}
+
+/// Pools that data planes have open.
+pub type Opened = BTreeMap<String, Open>;
 
 /// Notes which are open. Whether there was something new.
 pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
     let mut learned = false;
-    for (name, members) in opened {
+    for (name, Open { members, snapshots }) in opened {
         if !desired[Object::Pool].contains_key(name) {
             continue;
         }
         let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
+        let mut now = kept.clone();
+        note_made(desired, &mut now, snapshots);
         // A data plane that says nothing of its PVs has not lost them.
         let members = if members.is_empty() { &kept.members } else { members };
-        if !kept.made || kept.members != *members {
-            let kept = Kept { made: true, members: members.clone(), ..kept };
-            desired.allocations.pools.insert(name.clone(), kept);
+        now = Kept { made: true, members: members.clone(), ..now };
+        if kept != now {
+            desired.allocations.pools.insert(name.clone(), now);
             learned = true;
         }
     }
     learned
+}
+
+/// Notes snapshots that were made. One that nobody wants any more is doomed.
+fn note_made(desired: &Desired, kept: &mut Kept, made: &[SnapshotStatus]) {
+    for SnapshotStatus { id, made_ms, lus } in made {
+        let asked = kept.snapshots.iter_mut().find(|(_, frozen)| frozen.id == *id);
+        let Some((_, frozen)) = asked else {
+            kept.doomed.extend(lus.iter().map(|lu| lu.number));
+            continue;
+        };
+        if frozen.made_ms != 0 {
+            continue;
+        }
+        frozen.made_ms = *made_ms;
+        let named = |number: u32| {
+            let files = desired.allocations.files.iter();
+            let mut lus = files.filter(|(_, made)| number_of(made) == Some(number));
+            lus.find(|(name, _)| desired[Object::Volume].contains_key(name))
+        };
+        let of = |lu: &protocol::message::FrozenStatus| {
+            let (volume, _) = named(lu.lu)?;
+            Some((volume.clone(), FrozenLu { number: lu.number, bytes: lu.bytes }))
+        };
+        frozen.lus = lus.iter().filter_map(of).collect();
+    }
+}
+
+/// The number of an LU that was made.
+fn number_of(made: &Made) -> Option<u32> {
+    match made {
+        Made::Is(FileIdentity::Lu { number, .. }) => Some(*number),
+        _ => None,
+    }
+}
+
+/// The volumes of a snapshot.
+pub fn volumes_of(set: &Attributes) -> Vec<String> {
+    let listed = attr::snapshot::VOLUMES.of(set).unwrap_or_default().split(',').map(str::trim);
+    listed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+impl Desired {
+    /// The pool of a snapshot.
+    pub fn pool_of_snapshot(&self, name: &str) -> Option<&str> {
+        let set = self[Object::Snapshot].get(name)?;
+        let first = volumes_of(set).into_iter().next()?;
+        pool_of(self[Object::Volume].get(&first)?)
+    }
+
+    /// What is kept of a snapshot.
+    pub fn frozen(&self, name: &str) -> Option<&Frozen> {
+        self.allocations.pools.get(self.pool_of_snapshot(name)?)?.snapshots.get(name)
+    }
+
+    /// The number of the LU that a volume is, once it was made.
+    pub fn lu_number(&self, volume: &str) -> Option<u32> {
+        number_of(self.allocations.files.get(volume)?)
+    }
+
+    /// What a snapshot in a pool holds of an LU, by `NAME` or `NAME:VOLUME`, once it was made.
+    pub fn origin(&self, pool: &str, text: &str) -> Option<FrozenLu> {
+        let (name, volume) = text.split_once(':').unwrap_or((text, ""));
+        let lus = &self.allocations.pools.get(pool)?.snapshots.get(name)?.lus;
+        let only = || lus.values().next().filter(|_| lus.len() == 1);
+        let lu = if volume.is_empty() { only() } else { lus.get(volume) };
+        lu.copied()
+    }
+}
+
+/// Snapshots that are new are asked for, and the LUs of those that are gone are doomed.
+fn settle_snapshots(now: &Desired, next: &Desired, pools: &mut SharedMap<Kept>) {
+    for difference in now.differences(Object::Snapshot, next) {
+        let name = difference.name().to_owned();
+        let state = if difference.after.is_some() { next } else { now };
+        let Some(pool) = state.pool_of_snapshot(&name) else { continue };
+        let mut kept = pools.get(pool).cloned().unwrap_or_default();
+        match (difference.before.is_some(), difference.after.is_some()) {
+            (false, true) => {
+                kept.asked += 1;
+                kept.snapshots.insert(name, Frozen { id: kept.asked, ..Frozen::default() });
+            }
+            (_, false) => {
+                let gone = kept.snapshots.remove(&name).unwrap_or_default();
+                kept.doomed.extend(gone.lus.values().map(|lu| lu.number));
+            }
+            (true, true) => continue,
+        }
+        pools.insert(pool.to_owned(), kept);
+    }
 }
 
 /// Pools that are new get a UUID; of those that are gone nothing is kept. LUs that are gone are doomed.
@@ -87,15 +229,16 @@ pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
         };
         let (name, set) = &**before;
         let made = now.allocations.files.get(name);
-        if let Some(Made::Is(FileIdentity::Lu { number, .. })) = made
+        if let Some(number) = made.and_then(number_of)
             && let Some(pool) = pool_of(set)
             && there(&pool.to_owned())
         {
             let mut kept = pools.get(pool).cloned().unwrap_or_default();
-            kept.doomed.insert(*number);
+            kept.doomed.insert(number);
             pools.insert(pool.to_owned(), kept);
         }
     }
+    settle_snapshots(now, next, &mut pools);
     next.allocations.pools = pools;
 }
 
@@ -113,6 +256,15 @@ pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
 
 /// The pools of a data plane.
 pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> SharedMap<PoolSpec> {
+    let numbers = |name: &String| {
+        let volumes = desired[Object::Snapshot].get(name).map(volumes_of).unwrap_or_default();
+        let lus = volumes.iter().map(|volume| number_of(desired.allocations.files.get(volume)?));
+        lus.collect::<Option<Vec<u32>>>()
+    };
+    let asked = |(name, frozen): (&String, &Frozen)| {
+        let lus = numbers(name).filter(|lus| frozen.made_ms == 0 && !lus.is_empty())?;
+        Some(SnapshotSpec { id: frozen.id, lus })
+    };
     let here = desired[Object::Pool].iter().filter(|(_, set)| home(set) == dataplane);
     let spec = |(name, set): (&String, &Attributes)| {
         let kept = desired.allocations.pools.get(name);
@@ -130,6 +282,11 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             pvs,
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
+            snapshots: kept
+                .into_iter()
+                .flat_map(|kept| &kept.snapshots)
+                .filter_map(asked)
+                .collect(),
         };
         (name.clone(), spec)
     };
@@ -184,9 +341,11 @@ mod tests {
         assert!(pool.fresh && pool.pvs.len() == 2 && pool.uuid.len() == 32, "{pool:?}");
         assert_eq!(uuid("p", 1), attr::pool::UUID.of(&desired[Object::Pool]["p"]).unwrap());
         assert_ne!(uuid("q", 1), uuid("p", 1));
-        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
-        let open = |pvs: &[&str]| Opened::from([("p".to_owned(), paths(pvs))]);
-        let other = Opened::from([("other".to_owned(), paths(&["/c"]))]);
+        let open = |pvs: &[&str]| {
+            let members = pvs.iter().map(PathBuf::from).collect();
+            Opened::from([("p".to_owned(), Open { members, snapshots: Vec::new() })])
+        };
+        let other = Opened::from([("other".to_owned(), Open::default())]);
         assert!(!learn(&mut desired, &other));
         assert!(learn(&mut desired, &open(&["/a", "/b"])));
         assert!(!learn(&mut desired, &open(&["/a", "/b"])), "nothing new");
@@ -211,6 +370,46 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_is_asked_for_until_it_is_known_to_be_made_and_a_clone_waits_for_it() {
+        let text = format!("{LU}[snapshot.s]\nvolumes=\"lu\"\n");
+        let clone = "[volume.c]\nkind=\"lu\"\npool=\"p\"\nsnapshot=\"s\"\n";
+        let mut desired = config::read(&format!("{text}{clone}")).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+        let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
+        let asked = |desired: &Desired| wanted(desired).pools["p"].snapshots.clone();
+        let origin = |desired: &Desired| {
+            let volume = wanted(desired).volumes["c"].clone();
+            let spec::VolumeKind::Lu(lu) = &volume.kind else { panic!("{volume:?}") };
+            (lu.snapshot, volume.bytes)
+        };
+        assert_eq!(asked(&desired), [], "its LU is not there yet");
+        let pool = wanted(&desired).pools["p"].uuid.clone();
+        let identity = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
+        files::learn(&mut desired, &[("lu".to_owned(), Some(identity))].into());
+        assert_eq!(asked(&desired), [SnapshotSpec { id: 1, lus: vec![7] }]);
+        assert_eq!(origin(&desired), (Some(0), None), "it is of no snapshot that there is");
+        let made = |id, number| {
+            let lus = vec![protocol::message::FrozenStatus { lu: 7, number, bytes: 4096 }];
+            let snapshots = vec![SnapshotStatus { id, made_ms: 12, lus }];
+            Opened::from([("p".to_owned(), Open { members: BTreeSet::new(), snapshots })])
+        };
+        assert!(learn(&mut desired, &made(1, 9)));
+        assert!(!learn(&mut desired, &made(1, 9)), "nothing new");
+        assert!(!learn(&mut desired, &made(1, 11)), "it was made once");
+        assert_eq!((asked(&desired), origin(&desired)), (Vec::new(), (Some(9), Some(4096))));
+        // One that nobody asked for, or wants any more, goes.
+        learn(&mut desired, &made(2, 13));
+        let mut without = desired.clone();
+        without[Object::Snapshot].remove("s");
+        allocations::settle(&desired, &mut without, 2).unwrap();
+        assert_eq!(wanted(&without).pools["p"].doomed, [9, 13]);
+        // Another of the name is another.
+        let mut again = desired.clone();
+        allocations::settle(&without, &mut again, 3).unwrap();
+        assert_eq!(asked(&again), [SnapshotSpec { id: 2, lus: vec![7] }]);
+    }
+
+    #[test]
     fn pvs_that_come_and_go_are_told_until_they_have() {
         let mut desired = config::read(LU).unwrap();
         allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
@@ -226,7 +425,8 @@ mod tests {
         };
         assert_eq!(told(&desired), ["/a /b", "", ""], "all of it is new");
         let open = |pvs: &[&str]| {
-            Opened::from([("p".to_owned(), pvs.iter().map(PathBuf::from).collect())])
+            let members = pvs.iter().map(PathBuf::from).collect();
+            Opened::from([("p".to_owned(), Open { members, snapshots: Vec::new() })])
         };
         learn(&mut desired, &open(&["/a", "/b"]));
         assert_eq!(told(&desired), ["/a /b", "", ""]);

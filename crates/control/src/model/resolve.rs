@@ -67,6 +67,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
     let volumes = volumes.map(|(name, set)| {
         let mut spec = volume(name, set, paths);
         files::say(desired.allocations.files.get(name), &mut spec);
+        made_of(desired, set, &mut spec);
         (name.clone(), spec)
     });
     let adapters = desired[Object::Adapter]
@@ -109,6 +110,7 @@ impl Wanted {
     pub fn settle_pool(&mut self, open: &PoolStatus) {
         if let Some(spec) = self.pools.get_mut(&open.spec.name) {
             spec.fresh = false;
+            spec.snapshots.retain(|one| open.snapshots.iter().all(|made| made.id != one.id));
         }
     }
 
@@ -183,6 +185,18 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
         delay: delay(set),
         fault: fault(set),
         ..VolumeSpec::new(name, kind)
+    }
+}
+
+/// Says of an LU that is to be made of a snapshot which that is, and how large. One that is not there, or not made yet, has number 0, which is none's.
+fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
+    let (Some(text), VolumeKind::Lu(lu)) = (attr::volume::SNAPSHOT.of(set), &mut spec.kind) else {
+        return;
+    };
+    if lu.fresh {
+        let origin = desired.origin(&lu.pool, text);
+        lu.snapshot = Some(origin.map_or(0, |origin| origin.number));
+        spec.bytes = origin.map(|origin| origin.bytes);
     }
 }
 

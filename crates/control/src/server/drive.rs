@@ -395,6 +395,10 @@ pub(super) fn failure_of<'a>(
             Object::Adapter => vec![Subject::Adapter(own)],
             Object::Uplink => vec![Subject::Uplink(own)],
             Object::Pool => vec![Subject::Pool(own)],
+            Object::Snapshot => {
+                let pool = desired.pool_of_snapshot(name).map(str::to_owned);
+                pool.map(Subject::Pool).into_iter().collect()
+            }
             Object::Sea => {
                 let set = desired[Object::Sea].get(name);
                 let uplink = set.and_then(|set| attr::sea::REAL_ADAPTER.of(set));

@@ -11,6 +11,7 @@ use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::operation::{Facts, Kind, Step, Work};
 use crate::supervisor::View;
 use fabric::attribute::{Effect, Object, attr};
+use spec::VolumeKind;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
@@ -57,11 +58,17 @@ impl Server {
                     tracing::error!("the files of new volumes are not recorded: {refusal}");
                 }
                 drop(ledger);
-                // A PV that is gone is let go of, and one that nobody wants leaves.
+                // A PV that is gone is let go of, and one that nobody wants leaves; snapshots and clones wait for what they are of.
                 let leaves = |desired: &Desired| {
                     let wanted = server.wanted(desired);
                     let pools = wanted.values().flat_map(|wanted| wanted.pools.values());
-                    pools.map(|pool| pool.leaving.clone()).collect::<Vec<_>>()
+                    let pools = pools.map(|pool| (pool.leaving.clone(), pool.snapshots.clone()));
+                    let clones = wanted.values().flat_map(|wanted| wanted.volumes.values());
+                    let clones = clones.filter_map(|volume| match &volume.kind {
+                        VolumeKind::Lu(lu) if lu.fresh => lu.snapshot,
+                        _ => None,
+                    });
+                    (pools.collect::<Vec<_>>(), clones.collect::<Vec<_>>())
                 };
                 if leaves(&before) != leaves(&server.desired()) {
                     server.tell_dataplanes(Some(&BTreeSet::new())).await;

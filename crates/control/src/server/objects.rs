@@ -2,6 +2,7 @@
 
 use super::links::LinkView;
 use super::pools::PoolView;
+use super::snapshots::SnapshotView;
 use crate::model::san::max_adapters;
 use crate::model::{Desired, Users, allocations};
 use crate::trail::Links;
@@ -23,7 +24,7 @@ pub struct ObjectView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
     /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing. Of a storage pool: `open`,
-    /// `failed` or `pending`.
+    /// `failed` or `pending`. Of a snapshot: `made` or `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Why an uplink is not connected; what is wrong with a storage pool, or will be soon.
@@ -38,6 +39,9 @@ pub struct ObjectView {
     /// How a storage pool stands, when its data plane says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<PoolView>,
+    /// What a snapshot has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotView>,
     /// The link of a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkView>,
@@ -122,6 +126,7 @@ impl ObjectView {
             channels: Vec::new(),
             failover: None,
             space: None,
+            snapshot: None,
             link: LinkView::of(desired, links, (object, name, set)),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),

@@ -1,6 +1,7 @@
 //! What the API shows of storage pools.
 
 use super::shared::{Done, Server};
+use super::snapshots::FrozenLuView;
 use crate::error::{ApiError, Code};
 use crate::model::pools::pool_of;
 use crate::model::transition::{AttributeChange, Change, Verb};
@@ -21,6 +22,9 @@ pub struct PoolView {
     pub pvs: Vec<PvView>,
     /// Its LUs.
     pub lus: Vec<LuView>,
+    /// What its snapshots have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<FrozenLuView>,
     /// What its PVs have for LUs: all but the pool's own blocks.
     pub size_bytes: u64,
     /// What LUs have taken of it.
@@ -215,6 +219,8 @@ impl PoolView {
             used_bytes: lu.mapped_bytes,
             thick: lu.thick,
         };
+        let snapshots = FrozenLuView::all(desired, status);
+        let frozen: BTreeSet<u32> = snapshots.iter().map(|it| it.number).collect();
         let pv = |pv: &protocol::message::PvStatus| PvView {
             path: pv.path.display().to_string(),
             uuid: pv.uuid.clone(),
@@ -226,10 +232,12 @@ impl PoolView {
         // What is free on a PV that leaves is nobody's to take.
         let stays = status.pvs.iter().filter(|pv| pv.leaving.is_none());
         let size = used + stays.map(|pv| pv.free_bytes).sum::<u64>();
-        let allocated: u64 = status.lus.iter().map(|lu| lu.bytes).sum();
+        let written = status.lus.iter().filter(|lu| lu.origin.is_none());
+        let allocated: u64 = written.map(|lu| lu.bytes).sum();
         PoolView {
             pvs: status.pvs.iter().map(pv).collect(),
-            lus: status.lus.iter().map(lu).collect(),
+            lus: status.lus.iter().filter(|lu| !frozen.contains(&lu.number)).map(lu).collect(),
+            snapshots,
             size_bytes: size,
             used_bytes: used,
             allocated_bytes: allocated,

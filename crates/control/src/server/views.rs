@@ -6,6 +6,7 @@ use super::objects::{FailoverView, ObjectView};
 use super::pools::PoolView;
 use super::shared::Server;
 use super::short;
+use super::snapshots::SnapshotView;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
@@ -495,6 +496,7 @@ impl Moment<'_> {
             Object::Uplink => AnyView::Object(Box::new(self.uplink(name, set))),
             Object::Sea => AnyView::Object(Box::new(self.sea(name, set))),
             Object::Pool => AnyView::Object(Box::new(self.pool(name, set))),
+            Object::Snapshot => AnyView::Object(Box::new(self.snapshot(name, set))),
             _ => AnyView::Object(Box::new(self.object(object, name, set))),
         }
     }
@@ -527,6 +529,21 @@ impl Moment<'_> {
         }
     }
 
+    fn snapshot(&self, name: &str, set: &Attributes) -> ObjectView {
+        let view = self.object(Object::Snapshot, name, set);
+        let Some(pool) = self.desired.pool_of_snapshot(name) else { return view };
+        let of_pool = self.desired[Object::Pool].get(pool);
+        let account = of_pool.and_then(|set| self.account(home(set)));
+        let pools = account.map(|account| &account.status.pools);
+        let status = pools.and_then(|all| all.iter().find(|one| one.spec.name == pool));
+        let snapshot = SnapshotView::of(self.desired, name, pool, status);
+        let made = snapshot.made_ms.is_some();
+        let pool = Subject::Pool(pool.to_owned());
+        let reason = if made { None } else { self.failure(&pool).or(self.opening(&pool)) };
+        let state = if made { "made" } else { "pending" };
+        ObjectView { state: Some(state.to_owned()), reason, snapshot: Some(snapshot), ..view }
+    }
+
     fn uplink(&self, name: &str, set: &Attributes) -> ObjectView {
         let Some(home) = self.desired.dataplane_of_uplink(name) else {
             let state = Some("unused".to_owned());
@@ -555,6 +572,7 @@ impl Server {
             Object::Uplink,
             Object::Sea,
             Object::Pool,
+            Object::Snapshot,
         ];
         let supervisors = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,

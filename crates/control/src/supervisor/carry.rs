@@ -4,8 +4,8 @@ use super::refusal::refusal;
 use super::{SupervisorThread, close, granted, grants};
 use crate::error::{ApiError, Code};
 use crate::link::LinkError;
-use crate::model::files;
 use crate::model::resolve::Wanted;
+use crate::model::{files, pools};
 use crate::reconcile::{Action, Names, Subject, reconcile_of, selection, without};
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply};
@@ -116,8 +116,8 @@ impl SupervisorThread {
                 open.into_iter().for_each(|open| self.wanted.settle_pool(open));
                 learned |= match open {
                     Some(open) => {
-                        let pvs = open.pvs.iter().map(|pv| pv.path.clone()).collect();
-                        view.pools.insert(name.clone(), pvs).as_ref() != view.pools.get(name)
+                        let open = pools::Open::of(open);
+                        view.pools.insert(name.clone(), open).as_ref() != view.pools.get(name)
                     }
                     None => view.pools.remove(name).is_some(),
                 };

@@ -383,6 +383,7 @@ mod tests {
                     joining: Vec::new(),
                     leaving: Vec::new(),
                     doomed: Vec::new(),
+                    snapshots: Vec::new(),
                 },
                 pvs: Vec::new(),
                 lus: Vec::new(),
@@ -391,6 +392,7 @@ mod tests {
                 pauses: paused,
                 trouble: trouble.map(str::to_owned),
                 balance: None,
+                snapshots: Vec::new(),
             });
             status
         };

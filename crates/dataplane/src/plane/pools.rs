@@ -1,14 +1,16 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use block::{Files as _, OpenEvent, VolumeError};
 use pool_io::{PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    Failure, FailureCode, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply, Request,
+    Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply,
+    Request, RollbackSpec, SnapshotStatus,
 };
-use spec::{LuSpec, PoolSpec, VolumeKind, VolumeSpec};
+use spec::{LuSpec, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
 use super::going::{self, Subject};
 use super::{Plane, State, failure, in_use, not_found};
@@ -27,6 +29,8 @@ pub(crate) struct OpenPool {
     handle: PoolHandle,
     /// PVs that were gone when channels last let go of such.
     let_go: u64,
+    /// Snapshots that were made and are not known to who wants them, by [`SnapshotSpec::id`].
+    made: BTreeMap<u64, SnapshotStatus>,
     /// It is there until it is closed, and for nobody any more.
     closes: bool,
 }
@@ -65,6 +69,25 @@ impl Plane {
             owner: self.owner(),
             pools: self.context.pools.clone(),
         }
+    }
+
+    /// Rolls an LU back, which waits for what its pool has under way.
+    pub(super) fn rollback(&self, spec: RollbackSpec) -> Result<Reply, Failure> {
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        let about = Subject::Pool(spec.pool.clone());
+        let asked = Request::Rollback(spec.clone());
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
+        }
+        let open = state.pools.get(&spec.pool).filter(|open| !open.closes);
+        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?.clone();
+        let what = "rolling an LU back, waits for its PVs";
+        let change = going::Change { about, asked, what, holds: Vec::new() };
+        self.go_on(changing, state, change, move |_| {
+            let done = open.handle.rollback(spec.lu, spec.snapshot, spec.force);
+            done.map_err(|error| pool_failure(&spec.pool, &error))
+        })
     }
 
     /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
@@ -110,8 +133,10 @@ impl Kit {
         let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
-                let PoolSpec { fresh, pvs, joining, leaving, doomed, .. } = open.spec.clone();
-                let there = PoolSpec { fresh, pvs, joining, leaving, doomed, ..spec.clone() };
+                let PoolSpec { fresh, pvs, joining, leaving, doomed, snapshots, .. } =
+                    open.spec.clone();
+                let there =
+                    PoolSpec { fresh, pvs, joining, leaving, doomed, snapshots, ..spec.clone() };
                 if there != open.spec {
                     let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
@@ -122,8 +147,9 @@ impl Kit {
             None => {
                 let handle = self.open_pool(&spec)?;
                 let pvs = handle.view().pvs.into_iter().map(|pv| pv.path).collect();
-                let spec = PoolSpec { doomed: Vec::new(), pvs, ..spec.clone() };
-                OpenPool { spec, handle, let_go: 0, closes: false }
+                let (doomed, snapshots) = (Vec::new(), Vec::new());
+                let spec = PoolSpec { doomed, snapshots, pvs, ..spec.clone() };
+                OpenPool { spec, handle, let_go: 0, made: BTreeMap::new(), closes: false }
             }
         };
         // It is there, whatever becomes of its LUs and PVs.
@@ -139,6 +165,7 @@ impl Kit {
         }
         let removed = open.handle.remove_lus(&spec.doomed);
         removed.map_err(|error| pool_failure(&spec.name, &error))?;
+        self.snapshots(&mut open, &spec.snapshots)?;
         self.let_go(&mut open)?;
         self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
         open.spec = spec;
@@ -153,6 +180,28 @@ impl Kit {
             state.pools.insert(open.spec.name.clone(), open.clone());
         }
         !state.ended
+    }
+
+    /// Makes the snapshots that are wanted, each once.
+    fn snapshots(&self, open: &mut OpenPool, wanted: &[SnapshotSpec]) -> Result<(), Failure> {
+        open.made.retain(|id, _| wanted.iter().any(|one| one.id == *id));
+        for SnapshotSpec { id, lus } in wanted {
+            if open.made.contains_key(id) {
+                continue;
+            }
+            let made = open.handle.snapshot(lus);
+            let made = made.map_err(|error| pool_failure(&open.spec.name, &error))?;
+            let made_ms = protocol::now_ms();
+            let of = |(lu, number): (&u32, u32)| FrozenStatus {
+                lu: *lu,
+                number,
+                bytes: open.handle.bytes(*lu).unwrap_or_default(),
+            };
+            let lus = lus.iter().zip(made).map(of).collect();
+            open.made.insert(*id, SnapshotStatus { id: *id, made_ms, lus });
+            self.keep(open);
+        }
+        Ok(())
     }
 
     /// Adds PVs, begins to remove some, and lets others stay.
@@ -246,6 +295,8 @@ impl OpenPool {
             bytes: u64::from(lu.chunks) * CHUNK,
             mapped_bytes: u64::from(lu.allocated) * CHUNK,
             thick: lu.thick,
+            origin: lu.origin,
+            shares: lu.shares,
         };
         PoolStatus {
             spec: self.spec.clone(),
@@ -256,6 +307,7 @@ impl OpenPool {
             pauses: view.pauses,
             trouble: view.trouble,
             balance: view.balance.map(progress),
+            snapshots: self.made.values().cloned().collect(),
         }
     }
 

@@ -63,6 +63,9 @@ objects! {
             "The storage pool of an LU.";
         THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
+        SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",
+            "The snapshot of which an LU is made: it begins with what that holds, has its size, and takes space for what is written since. `NAME`, or `NAME:VOLUME` where \
+             the snapshot is of several. `trunkline lu clone` sets it.";
         CREATE of(&["file"]): bool = Switch, Is("false"), Live, "",
             "Make the file of a `file` volume if it is missing when the volume is made; needs `size`. It is made once: a file \
              that is missing later is a failed volume, never an empty disk.";
@@ -133,6 +136,11 @@ objects! {
             "From so much of it in use on `status` warns.";
         UUID: str = Text { bytes_max: 36 }, Derived("drawn when it is made, and kept"), Fixed, "",
             "Its UUID, which stands on its PVs. Set it to open a pool that was made elsewhere.";
+    }
+    /// What LUs held at one moment.
+    Snapshot snapshot = "snapshots", "Snapshots", "what LUs held at one moment", [VOLUMES] {
+        VOLUMES: str = Names(Volume), Required, Fixed, "",
+            "The LUs of which it is, at most 16, all of one storage pool: what each held at the same moment, which is when it is made. Their sizes stay as they are from then on.";
     }
     /// A server-side virtual adapter with one vhost-user socket.
     Adapter adapter = "adapters", "Adapters", "what virtual machines connect to", [] {

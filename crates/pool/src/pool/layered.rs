@@ -15,6 +15,10 @@ pub(super) struct Layered {
     next: BTreeMap<u32, u32>,
     /// Layers and spaces that nobody needs any more, until that is in the tables.
     pub(super) dying: BTreeSet<u32>,
+    /// Parts of which something may have changed, by layer and number.
+    pub(super) touched: BTreeSet<(u32, u64)>,
+    /// Layers that are gone.
+    pub(super) gone: BTreeSet<u32>,
     /// Chunks that were containers, until a root has that block of the journal.
     held: Vec<(u64, Vec<ChunkId>)>,
 }
@@ -109,7 +113,7 @@ impl Pool {
     }
 
     /// Where a part is in a layer.
-    fn placed(&self, layer: u32, part: u64) -> Option<Placed> {
+    pub(super) fn placed(&self, layer: u32, part: u64) -> Option<Placed> {
         let live = self.layered.live.get(&(layer, part)).copied();
         live.or_else(|| self.tables.parts.get(layer, part))
     }
@@ -192,6 +196,7 @@ impl Pool {
         let Some(placed) = self.placed(piece.key.0, part) else { return };
         let present = placed.present | sectors(piece.at % PART_BYTES, piece.bytes);
         self.layered.live.insert((piece.key.0, part), Placed { present, ..placed });
+        self.layered.touched.insert((piece.key.0, part));
     }
 
     /// The parts of a layer of which a flush that begins now has to tell.
@@ -269,6 +274,9 @@ impl Pool {
         let lus = &self.tables.lus;
         self.slots.retain(|key, _| lus.contains_key(&key.0));
         self.layered.live.retain(|key, _| lus.contains_key(&key.0));
+        self.layered.touched.retain(|key| lus.contains_key(&key.0));
+        let gone = self.layered.dying.iter().filter(|space| !lus.contains_key(space));
+        self.layered.gone.extend(gone);
         self.layered.next.retain(|layer, _| lus.contains_key(layer));
         self.layered.dying.retain(|space| lus.contains_key(space));
     }

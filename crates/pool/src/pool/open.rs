@@ -208,12 +208,12 @@ impl Pool {
 
     /// Takes up the bits that a process before this one knew, of chunks that are still what they were.
     fn take_over(&mut self, source: &mut dyn Source, shadow: &Shadow) -> Result<(), NotOpened> {
-        self.take_over_parts(shadow);
         let superblock = &self.chosen.superblock;
         let same = superblock.owners[usize::from(self.slot)].server == shadow.server;
         if !same || !shadow.epochs.contains(&superblock.epoch) {
             return Ok(());
         }
+        self.take_over_parts(shadow);
         let mut taken = Vec::new();
         for (id, generation, live) in &shadow.chunks {
             let Some(key) = self.tables.owner(*id, *generation) else { continue };

@@ -12,6 +12,19 @@ pub type Words = [u32; BLOCKS / 32];
 /// A chunk of a PV as a successor has to know it: how often it was given out, and what is written.
 pub type Kept = (ChunkId, u16, Words);
 
+/// A part of a layer as a successor has to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeptPart {
+    /// The layer.
+    pub layer: u32,
+    /// Number of the part among those of 32 KiB of the LUs above the layer.
+    pub part: u64,
+    /// Number of its slot in the layer.
+    pub slot: u32,
+    /// The sectors that are there, a bit each.
+    pub present: u64,
+}
+
 /// What holds of a chunk of an LU now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -35,10 +48,19 @@ pub enum Way {
 }
 
 impl Shadow {
-    /// What a process left: which server it was, the epoch of the pool for which it holds, and the chunks.
-    pub fn of(server: Uuid, epoch: u64, chunks: impl IntoIterator<Item = Kept>) -> Shadow {
+    /// What a process left: which server it was, the epoch of the pool for which it holds, the chunks, and the parts of layers.
+    pub fn of(
+        server: Uuid,
+        epoch: u64,
+        chunks: impl IntoIterator<Item = Kept>,
+        parts: impl IntoIterator<Item = KeptPart>,
+    ) -> Shadow {
         let chunks = chunks.into_iter().map(|(id, generation, bits)| (id, generation, Bits(bits)));
-        let (chunks, parts) = (chunks.collect(), Vec::new());
+        let place = |kept: KeptPart| {
+            (kept.layer, kept.part, Placed { slot: kept.slot, present: kept.present })
+        };
+        let parts = parts.into_iter().map(place).collect();
+        let chunks = chunks.collect();
         Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts }
     }
 }
@@ -47,6 +69,27 @@ impl Pool {
     /// The chunks of LUs of which something may have changed since this was last asked.
     pub fn touched(&mut self) -> BTreeSet<(u32, u32)> {
         std::mem::take(&mut self.touched)
+    }
+
+    /// The parts of layers, by layer and number, of which something may have changed since this was last asked ([`Pool::kept_part`]).
+    pub fn touched_parts(&mut self) -> BTreeSet<(u32, u64)> {
+        std::mem::take(&mut self.layered.touched)
+    }
+
+    /// What a successor has to know of a part of a layer; nothing while nothing was written there.
+    pub fn kept_part(&self, layer: u32, part: u64) -> Option<KeptPart> {
+        let placed = self.placed(layer, part).filter(|placed| placed.present != 0)?;
+        Some(KeptPart { layer, part, slot: placed.slot, present: placed.present })
+    }
+
+    /// Whether there is a layer of that number.
+    pub fn is_layer(&self, number: u32) -> bool {
+        self.tables.is_layer(number)
+    }
+
+    /// The layers that are gone since this was last asked: nothing of them has to be known any more.
+    pub fn gone_layers(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.layered.gone)
     }
 
     /// Whether there is something to be done ([`Pool::effects`]).

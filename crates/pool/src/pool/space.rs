@@ -104,6 +104,10 @@ pub struct LuSpace {
     pub tier: u8,
     /// What it does not have yet is set aside for it.
     pub thick: bool,
+    /// It is a snapshot of this LU, which may be gone.
+    pub origin: Option<u32>,
+    /// It shares what it holds with a snapshot or a clone, or did: its size stays.
+    pub shares: bool,
 }
 
 /// Whether so many chunks of two legs and of one have room, by the free chunks of each failure group.
@@ -261,16 +265,36 @@ impl Pool {
         tiers.into_values().collect()
     }
 
-    /// Each LU.
+    /// Whether an LU shares what it holds with a snapshot or a clone, or did.
+    pub fn shares(&self, lu: u32) -> bool {
+        self.tables.lus.get(&lu).is_some_and(|lu| lu.beneath != 0)
+    }
+
+    /// Each LU, with snapshots. What several share is counted with the first of the LUs that need it, and with a snapshot only where no LU does: that is what its removal gives back.
     pub fn lu_spaces(&self) -> impl Iterator<Item = LuSpace> {
-        let lus = self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
-        lus.map(|(number, lu)| LuSpace {
+        let mut counted: BTreeMap<u32, u32> = BTreeMap::new();
+        let served = || self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
+        for role in [Role::Lu, Role::Snapshot] {
+            for (number, _) in served().filter(|(_, lu)| lu.role == role) {
+                for space in self.tables.chain(*number) {
+                    counted.entry(space).or_insert(*number);
+                }
+            }
+        }
+        let mut allocated: BTreeMap<u32, u32> = BTreeMap::new();
+        for (space, number) in counted {
+            let mapped = self.tables.lus.get(&space).map_or(0, |lu| lu.mapped);
+            *allocated.entry(number).or_default() += mapped;
+        }
+        served().map(move |(number, lu)| LuSpace {
             lu: *number,
             chunks: lu.chunks,
-            allocated: lu.mapped,
+            allocated: allocated.get(number).copied().unwrap_or(0),
             legs: lu.legs,
             tier: lu.tier,
             thick: lu.thick,
+            origin: (lu.role == Role::Snapshot).then_some(lu.origin),
+            shares: lu.beneath != 0,
         })
     }
 

@@ -54,7 +54,10 @@ impl Work {
                 path.display()
             ))
         });
-        view.trouble = view.trouble.or(stuck);
+        let short = self.short.as_ref().map(|error| {
+            format!("writes above snapshots fail: there is no memory to keep them over a restart: {error}; enlarge the file system of its data plane's run directory")
+        });
+        view.trouble = view.trouble.or(short).or(stuck);
         self.shared.set_view(view);
     }
 

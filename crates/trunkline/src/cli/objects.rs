@@ -34,6 +34,9 @@ pub(crate) enum Verb {
     ChangePvs(String, PvAct, How),
     /// LUs of a storage pool go that are nobody's.
     PurgeLus(String, Vec<u32>, bool),
+    /// A new LU of what a snapshot holds.
+    CloneLu(NewArgs, String),
+    Snapshot(SnapshotVerb),
     Volume(VolumeVerb),
     Adapter(AdapterVerb),
     Port(PortVerb),
@@ -65,6 +68,24 @@ pub(crate) enum VolumeVerb {
     Accept(RemoveArgs),
     /// Make an empty file: for a volume that failed because its file is missing. What was in it is not brought back
     Recreate(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotVerb {
+    /// Let LUs hold again what a snapshot holds: what was written to them since is gone
+    #[command(after_help = "\
+Examples:
+  trunkline snapshot rollback before-upgrade
+  trunkline snapshot rollback nightly db")]
+    Rollback {
+        /// The snapshot
+        snapshot: String,
+        /// LUs of it; all if none is named
+        #[arg(value_name = "LU")]
+        volumes: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -295,6 +316,7 @@ pub(crate) enum DataPlaneVerb {
 fn with_own_verbs(object: Object, command: Command) -> Command {
     match object {
         Object::Volume => VolumeVerb::augment_subcommands(command),
+        Object::Snapshot => SnapshotVerb::augment_subcommands(command),
         Object::Adapter => AdapterVerb::augment_subcommands(command),
         Object::Port => PortVerb::augment_subcommands(command),
         Object::Medium => MediumVerb::augment_subcommands(command),
@@ -319,6 +341,7 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
 fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
     Ok(match object {
         Object::Volume => Verb::Volume(VolumeVerb::from_arg_matches(matches)?),
+        Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),
         Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),
         Object::Port => Verb::Port(PortVerb::from_arg_matches(matches)?),
         Object::Medium => Verb::Medium(MediumVerb::from_arg_matches(matches)?),
@@ -349,6 +372,12 @@ Examples:
 Examples:
   trunkline pool create p0 --pvs /dev/sdb,/dev/sdc
   trunkline pool create test --pvs /srv/pv0,/srv/pv1"
+        }
+        (Object::Snapshot, "create") => {
+            "\
+Examples:
+  trunkline snapshot create before-upgrade --volumes lu0
+  trunkline snapshot create nightly --volumes db,log"
         }
         (Object::Volume | Object::Adapter | Object::DataPlane, "list") => {
             "\
@@ -385,6 +414,7 @@ fn removal(object: Object) -> &'static str {
     match object {
         Object::Volume => "; their files stay, LUs are gone",
         Object::Pool => "; what is on their PVs stays there",
+        Object::Snapshot => "; LUs and clones keep what they hold",
         Object::Adapter => "; their clients are disconnected",
         _ => "",
     }

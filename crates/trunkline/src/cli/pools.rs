@@ -20,6 +20,18 @@ Examples:
     List(ListArgs),
     /// Show LUs, one or several
     Show(ShowArgs),
+    /// Make a new LU of what a snapshot holds: at once, and it takes space only for what is written to it
+    #[command(after_help = "\
+Examples:
+  trunkline lu clone test0 before-upgrade
+  trunkline lu clone test1 nightly:db")]
+    Clone {
+        #[command(flatten)]
+        new: NewArgs,
+        /// The snapshot, with `:` and the LU if it is of several
+        #[arg(value_name = "SNAPSHOT[:LU]")]
+        snapshot: String,
+    },
     /// Change the size of an LU; running guests see it at once
     #[command(after_help = "\
 Examples:
@@ -143,6 +155,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
                 Verb::List(args)
             }
             LuVerb::Show(args) => Verb::Show(args),
+            LuVerb::Clone { new, snapshot } => Verb::CloneLu(new, snapshot),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Remove(args) => Verb::Remove(args),
             LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),

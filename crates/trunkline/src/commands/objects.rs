@@ -2,10 +2,10 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, logins, pools, top, trace, wait};
+use super::{dataplane, events, logins, pools, snapshots, top, trace, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb, PvAct,
-    SeaVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
+    SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
@@ -80,6 +80,13 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             let (path, body) = (format!("{path}/purge{}", query(how)), json!({ "lus": numbers }));
             let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
             done(global, &answer, dry_run)
+        }
+        Verb::CloneLu(new, snapshot) => snapshots::clone(global, &new, &snapshot),
+        Verb::Snapshot(SnapshotVerb::Rollback { snapshot, volumes, how }) => {
+            let path = format!("{}/rollback{}", path(Object::Snapshot, &snapshot)?, query(how));
+            let body = json!({ "volumes": volumes });
+            let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
+            done(global, &answer, how.dry_run)
         }
         Verb::ChangePvs(pool, act, how) => {
             let act = match &act {
@@ -265,7 +272,7 @@ pub(crate) fn waiting(all: &[ApiError]) -> Result<(), Failure> {
 }
 
 /// `create`
-fn create(
+pub(super) fn create(
     global: &Global,
     object: Object,
     new: &NewArgs,
@@ -534,6 +541,9 @@ pub(super) fn object_table(object: Object, objects: &[ObjectView]) -> String {
     if object == Object::Pool {
         return pools::pool_table(objects);
     }
+    if object == Object::Snapshot {
+        return snapshots::snapshot_table(objects);
+    }
     let columns = object.columns();
     let with_state = objects.iter().any(|view| view.state.is_some());
     let mut heading = vec![object.noun().to_uppercase()];
@@ -584,9 +594,10 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("used by", view.used_by.join(", ")),
     ];
     let page = page(head, rows.collect());
-    match &view.space {
-        Some(space) => format!("{page}\n\n{}", pools::space(space)),
-        None => page,
+    match (&view.space, &view.snapshot) {
+        (Some(space), _) => format!("{page}\n\n{}", pools::space(space)),
+        (None, Some(snapshot)) => format!("{page}\n\n{}", snapshots::lus(snapshot)),
+        (None, None) => page,
     }
 }
 

@@ -73,6 +73,15 @@ pub(super) fn space(space: &PoolView) -> String {
         let heading = ["LU", "NUMBER", "SIZE", "USED", "KIND"];
         page += &format!("\n\n{}", table(&heading, &[1, 2, 3], lus.collect()));
     }
+    if !space.snapshots.is_empty() {
+        let rows = space.snapshots.iter().map(|it| {
+            let used = or_dash(it.used_bytes.map(format_size));
+            let (name, lu) = (it.snapshot.clone(), it.volume.clone());
+            vec![name, lu, it.number.to_string(), format_size(it.size_bytes), used]
+        });
+        let heading = ["SNAPSHOT", "LU", "NUMBER", "SIZE", "USED"];
+        page += &format!("\n\n{}", table(&heading, &[2, 3, 4], rows.collect()));
+    }
     page
 }
 

@@ -26,7 +26,15 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             leaving,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
-        pool.lus = vec![LuStatus { number: 7, bytes: 8000, mapped_bytes: 3000, thick: false }];
+        let lu = LuStatus {
+            number: 7,
+            bytes: 8000,
+            mapped_bytes: 3000,
+            thick: false,
+            origin: None,
+            shares: false,
+        };
+        pool.lus = vec![lu];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
     }
     let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;

@@ -6,6 +6,7 @@
 
 use super::{Claim, Neighbours, claims_of};
 use crate::model::discovered::Discovered;
+use crate::model::files::Made;
 use crate::model::map::SharedMap;
 use crate::model::resolve::{self, MEDIUM_UNIT, Wanted};
 use crate::model::{Desired, Key, mentions_of, pools, san};
@@ -75,7 +76,25 @@ impl Neighbours {
         affected.extend(of(Object::Volume, names));
         let is = |objects: &[Object]| changed.iter().any(|(object, _)| objects.contains(object));
         let uplinks = is(&[Object::Network, Object::Uplink, Object::Trunk, Object::Sea]);
-        let pools = is(&[Object::Pool]) || before.pools != after.pools;
+        let asks = !next[Object::Snapshot].is_empty() && before.files != after.files;
+        let pools = is(&[Object::Pool]) || before.pools != after.pools || asks;
+        // LUs that are to be made of a snapshot that was made just now.
+        let frozen = before.pools.differences(&after.pools).into_iter();
+        let frozen =
+            frozen.filter(|of| of.after.as_ref().is_some_and(|pool| !pool.1.snapshots.is_empty()));
+        for pool in frozen {
+            let lus = self.holders(&Claim::Names(Object::Pool, pool.name().to_owned()));
+            affected.extend(
+                lus.filter(|(object, name)| {
+                    let set = next[Object::Volume].get(name);
+                    let waits = after.files.get(name) == Some(&Made::New);
+                    *object == Object::Volume
+                        && waits
+                        && set.is_some_and(|set| attr::volume::SNAPSHOT.is_set(set))
+                })
+                .cloned(),
+            );
+        }
         let mut part = around.part(&affected);
         let own = part[Object::Adapter].keys().filter_map(|name| seen.get_key_value(name));
         let own = own.map(|(name, disks)| (name.clone(), disks.clone())).collect();
@@ -187,7 +206,8 @@ impl Around<'_> {
                     self.affected(volume, all);
                 }
             }
-            Object::DataPlane | Object::Uplink | Object::Trunk | Object::Sea => {}
+            Object::DataPlane | Object::Uplink | Object::Trunk | Object::Sea | Object::Snapshot => {
+            }
         }
     }
 

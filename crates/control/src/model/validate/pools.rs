@@ -8,6 +8,9 @@ use fabric::attribute::{Object, attr};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// LUs of one snapshot at most, which are parted at one moment.
+const SNAPSHOT_MAX: usize = 16;
+
 pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     let mut owners: BTreeMap<PathBuf, String> = BTreeMap::new();
     for (name, set) in desired[Object::Volume].iter().filter(|_| !desired[Object::Pool].is_empty())
@@ -40,7 +43,37 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             return refuse("uuid", format!("`{uuid}` is no UUID"), help);
         }
     }
+    snapshots(desired)?;
     one_dataplane(desired)
+}
+
+/// A snapshot is of LUs of one pool.
+fn snapshots(desired: &Desired) -> Result<(), ApiError> {
+    for (name, set) in &desired[Object::Snapshot] {
+        let refuse = |problem: String, help: &str| {
+            let refusal = ApiError::invalid(format!("snapshot `{name}`: {problem}"));
+            Err(refusal.on("volumes").help(help))
+        };
+        let volumes = pools::volumes_of(set);
+        if volumes.is_empty() || volumes.len() > SNAPSHOT_MAX {
+            let problem = format!("it is of {} LUs", volumes.len());
+            return refuse(problem, &format!("name one LU, and {SNAPSHOT_MAX} at most"));
+        }
+        let mut pools: BTreeMap<&str, &String> = BTreeMap::new();
+        for volume in &volumes {
+            // What it names has to be there, which others say.
+            let Some(of) = desired[Object::Volume].get(volume) else { continue };
+            let Some(pool) = pools::pool_of(of) else {
+                let problem = format!("volume `{volume}` is no LU");
+                return refuse(problem, "only LUs of storage pools have snapshots");
+            };
+            pools.insert(pool, volume);
+        }
+        if pools.len() > 1 {
+            return refuse("its LUs are of several pools".to_owned(), "make one for each pool");
+        }
+    }
+    Ok(())
 }
 
 /// An LU is open where its pool is.

@@ -1,0 +1,340 @@
+//! Snapshots, clones and rollbacks under clients, over deaths of the process.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const PART: u64 = pool::PART_BYTES;
+
+fn snapshot(pool: &PoolHandle, lus: &[u32]) -> Vec<u32> {
+    pool.snapshot(lus).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn clone_of(pool: &PoolHandle, snapshot: u32, bytes: u64) -> Opened {
+    let (spec, lu) = lu_spec(bytes, false);
+    let lu = LuSpec { snapshot: Some(snapshot), ..lu };
+    pool.open_lu(&spec, &lu).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn rollback(pool: &PoolHandle, lu: u32, snapshot: u32) {
+    pool.rollback(lu, snapshot, false).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn an_lu_above_a_snapshot_does_what_every_volume_does() {
+    for block_size in [512, 4096] {
+        let place = Place::new(block_size == 512, &[20, 30, 20]);
+        let pools = Pools::start().expect("a thread");
+        let pool = place.open(&pools);
+        let make = |clone: bool| {
+            let (spec, lu) = lu_spec(3 * CHUNK_BYTES, false);
+            let spec = VolumeSpec { block_size, ..spec };
+            let (volume, identity) =
+                pool.open_lu(&spec, &lu).unwrap_or_else(|error| panic!("{error}"));
+            let snapshot = snapshot(&pool, &[number(&identity)])[0];
+            if !clone {
+                return volume;
+            }
+            let lu = LuSpec { snapshot: Some(snapshot), ..lu };
+            pool.open_lu(&spec, &lu).unwrap_or_else(|error| panic!("{error}")).0
+        };
+        for clone in [false, true] {
+            run(&|| make(clone), &Options { seed: 7, ..Options::default() });
+        }
+        pool.close();
+    }
+}
+
+/// A whole LU as it has to be, by 512 bytes, 0 where nothing was written.
+type Whole = BTreeMap<u64, u8>;
+
+/// What there is in a pool, and what it holds.
+#[derive(Default)]
+struct Oracle {
+    lus: Vec<(FileIdentity, Whole)>,
+    /// Numbers, the LUs of which they are, by place, and what these held.
+    snapshots: Vec<(u32, usize, Whole)>,
+}
+
+const SIZE: u64 = 2 * CHUNK_BYTES;
+
+/// Sectors that are written and read: some that share a part, some that share a block of 64 KiB, some far away.
+fn sector(random: &mut Random) -> u64 {
+    let base = [0, CHUNK_BYTES - PART, CHUNK_BYTES, 5 * BLOCK_BYTES][random.below(4) as usize];
+    base + random.below(PART / 256) * 512
+}
+
+#[test]
+fn what_was_answered_is_there_above_beneath_and_beside_over_deaths_of_the_process() {
+    for seed in 0..3 {
+        let mut place = Place::new(false, &[40, 40]);
+        let mut random = Random::new(seed);
+        let mut oracle = Oracle::default();
+        for life in 0..6_u8 {
+            let pools = Pools::start().expect("a thread");
+            let pool = place.open(&pools);
+            place.spec.fresh = false;
+            if oracle.lus.is_empty() {
+                for _ in 0..2 {
+                    oracle.lus.push((new_lu(&pool, SIZE).1, Whole::new()));
+                }
+            }
+            let open = |identity: &FileIdentity| old_lu(&pool, SIZE, identity);
+            let mut volumes: Vec<_> = oracle.lus.iter().map(|(it, _)| open(it)).collect();
+            let mut benches: Vec<_> =
+                volumes.iter().map(|it| TestBench::new(&**it, MEMORY)).collect();
+            for step in 0..60_u8 {
+                let which = random.below(benches.len() as u64) as usize;
+                match random.below(24) {
+                    0 if oracle.snapshots.len() < 12 => {
+                        let group: Vec<usize> =
+                            if random.below(2) == 0 { vec![which] } else { vec![0, 1] };
+                        let numbers: Vec<u32> =
+                            group.iter().map(|it| number(&oracle.lus[*it].0)).collect();
+                        let made = snapshot(&pool, &numbers);
+                        for (made, lu) in made.into_iter().zip(group) {
+                            oracle.snapshots.push((made, lu, oracle.lus[lu].1.clone()));
+                        }
+                    }
+                    1 if !oracle.snapshots.is_empty() && benches.len() < 5 => {
+                        let of = random.below(oracle.snapshots.len() as u64) as usize;
+                        let (snapshot, _, held) = &oracle.snapshots[of];
+                        let (volume, identity) = clone_of(&pool, *snapshot, SIZE);
+                        benches.push(TestBench::new(&*volume, MEMORY));
+                        volumes.push(volume);
+                        oracle.lus.push((identity, held.clone()));
+                    }
+                    2 if !oracle.snapshots.is_empty() => {
+                        let of = random.below(oracle.snapshots.len() as u64) as usize;
+                        let (snapshot, lu, held) = &oracle.snapshots[of];
+                        let refused = pool.rollback(number(&oracle.lus[*lu].0), *snapshot, false);
+                        assert!(refused.unwrap_err().to_string().contains("it is in use"));
+                        let done = pool.rollback(number(&oracle.lus[*lu].0), *snapshot, true);
+                        done.unwrap_or_else(|error| panic!("{error}"));
+                        oracle.lus[*lu].1 = held.clone();
+                    }
+                    3 if oracle.snapshots.len() > 6 => {
+                        let of = random.below(oracle.snapshots.len() as u64) as usize;
+                        let (snapshot, ..) = oracle.snapshots.remove(of);
+                        pool.remove_lus(&[snapshot]).unwrap_or_else(|error| panic!("{error}"));
+                    }
+                    4 => {
+                        let at = sector(&mut random) / BLOCK_BYTES * BLOCK_BYTES;
+                        benches[which].run(ZEROES, at, BLOCK_BYTES, &[]).unwrap();
+                        let end = at + BLOCK_BYTES;
+                        oracle.lus[which].1.retain(|sector, _| *sector < at || *sector >= end);
+                    }
+                    5 | 6 => {
+                        benches[which].run(OpKind::Flush, 0, 0, &[]).unwrap();
+                    }
+                    _ => {
+                        let (at, value) = (sector(&mut random), 1 + life * 40 + step % 40);
+                        let sectors = 1 + random.below(9);
+                        let data = vec![value; 512 * sectors as usize];
+                        benches[which].write(at, &data).unwrap();
+                        let all = (0..sectors).map(|sector| (at + 512 * sector, value));
+                        oracle.lus[which].1.extend(all);
+                    }
+                }
+                let which = random.below(benches.len() as u64) as usize;
+                let at = sector(&mut random) / 4096 * 4096;
+                check(&mut benches[which], at, 16 << 10, &oracle.lus[which].1, (life, step));
+            }
+            benches.into_iter().for_each(TestBench::close);
+            drop(volumes);
+            // The thread ends where it is; nothing is written that was not.
+            pools.stop();
+        }
+        let pools = Pools::start().expect("a thread");
+        let pool = place.open(&pools);
+        let mut all: Vec<(FileIdentity, Whole)> = std::mem::take(&mut oracle.lus);
+        for (snapshot, _, held) in &oracle.snapshots {
+            all.push((clone_of(&pool, *snapshot, SIZE).1, held.clone()));
+        }
+        for (identity, whole) in &all {
+            let volume = old_lu(&pool, SIZE, identity);
+            let mut bench = TestBench::new(&*volume, MEMORY);
+            for at in [0, CHUNK_BYTES - PART, CHUNK_BYTES, 5 * BLOCK_BYTES] {
+                check(&mut bench, at, 2 * PART, whole, (99, 0));
+            }
+            bench.close();
+        }
+        pool.close();
+    }
+}
+
+fn check(bench: &mut TestBench, at: u64, bytes: u64, whole: &Whole, when: (u8, u8)) {
+    let found = bench.read(at, bytes as usize).unwrap();
+    for (sector, found) in (at..).step_by(512).zip(found.chunks(512)) {
+        let expected = whole.get(&sector).copied().unwrap_or(0);
+        assert!(
+            found.iter().all(|byte| *byte == expected),
+            "{when:?}, at {sector}: {} is not {expected}",
+            found[0]
+        );
+    }
+}
+
+/// A pool with a snapshot, above which something was written that was not flushed: the LU, its snapshot.
+fn written_above(place: &mut Place) -> (FileIdentity, u32) {
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    place.spec.fresh = false;
+    let (lu, identity) = new_lu(&pool, CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(0, &[1; 8192]).unwrap();
+    let snapshot = snapshot(&pool, &[number(&identity)])[0];
+    bench.write(0, &[2; 512]).unwrap();
+    bench.run(OpKind::Flush, 0, 0, &[]).unwrap();
+    bench.write(4096, &[3; 512]).unwrap();
+    bench.close();
+    drop(lu);
+    pools.stop();
+    (identity, snapshot)
+}
+
+fn sectors_of(place: &Place, identity: &FileIdentity) -> [u8; 2] {
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let lu = old_lu(&pool, CHUNK_BYTES, identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let found = [0, 4096].map(|at| bench.read(at, 512).unwrap()[0]);
+    bench.close();
+    drop(lu);
+    pools.stop();
+    found
+}
+
+/// So it is known that the test above looks: what was not flushed is nowhere else.
+#[test]
+fn without_the_shadow_what_was_written_above_a_snapshot_would_be_missing() {
+    let mut place = Place::new(false, &[12]);
+    let (identity, _) = written_above(&mut place);
+    assert_eq!(sectors_of(&place, &identity), [2, 3]);
+    place.spec.shadow = place.memory.path().join("another");
+    assert_eq!(sectors_of(&place, &identity), [2, 1]);
+}
+
+/// What a process knew of parts holds no more when another server has had the pool since.
+#[test]
+fn parts_of_before_another_server_came_are_not_taken_over() {
+    let mut place = Place::new(false, &[12]);
+    let (identity, _) = written_above(&mut place);
+    let theirs = PoolSpec {
+        server: "77".repeat(16),
+        shadow: place.memory.path().join("theirs"),
+        ..place.spec.clone()
+    };
+    let ours = std::mem::replace(&mut place.spec, theirs);
+    assert_eq!(sectors_of(&place, &identity), [2, 1], "it was not flushed");
+    place.spec = ours;
+    assert_eq!(sectors_of(&place, &identity), [2, 1], "and does not come back");
+}
+
+#[test]
+fn an_lu_that_shares_keeps_its_size_and_all_it_holds() {
+    let place = Place::new(false, &[12]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, identity) = new_lu(&pool, 2 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(CHUNK_BYTES - 4096, &[1; 8192]).unwrap();
+    bench.close();
+    let snapshot = snapshot(&pool, &[number(&identity)])[0];
+    let (clone, _) = clone_of(&pool, snapshot, 2 * CHUNK_BYTES);
+    for lu in [&lu, &clone] {
+        for bytes in [CHUNK_BYTES - 4096, 3 * CHUNK_BYTES] {
+            let refused = lu.resize(bytes).unwrap_err().to_string();
+            assert!(refused.contains("shares what it holds"), "{refused}");
+        }
+        let mut bench = TestBench::new(&**lu, MEMORY);
+        assert_eq!(bench.read(CHUNK_BYTES - 4096, 8192).unwrap(), [1; 8192]);
+        bench.close();
+    }
+}
+
+#[test]
+fn what_nobody_needs_any_more_is_given_back() {
+    let place = Place::new(false, &[16]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let free = pool.view().free;
+    let (lu, identity) = new_lu(&pool, 2 * CHUNK_BYTES);
+    let lu_number = number(&identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(0, &[1; 4096]).unwrap();
+    bench.write(CHUNK_BYTES, &[1; 4096]).unwrap();
+    let made = snapshot(&pool, &[lu_number])[0];
+    bench.write(0, &[2; 4096]).unwrap();
+    bench.close();
+    let (clone, of_clone) = clone_of(&pool, made, 2 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*clone, MEMORY);
+    bench.write(0, &[3; 4096]).unwrap();
+    bench.close();
+    drop(clone);
+    let spaces = |pool: &PoolHandle| {
+        let lus = pool.view().lus.into_iter();
+        lus.map(|lu| (lu.lu, lu.origin, lu.allocated)).collect::<Vec<_>>()
+    };
+    let clone_number = number(&of_clone);
+    let expected = [(lu_number, None, 3), (made, Some(lu_number), 0), (clone_number, None, 1)];
+    assert_eq!(spaces(&pool), expected);
+    assert_eq!(pool.view().free, free - 4);
+    // What was written since is gone with a rollback.
+    rollback(&pool, lu_number, made);
+    assert_eq!(spaces(&pool)[0], (lu_number, None, 2));
+    pool.remove_lus(&[clone_number]).unwrap_or_else(|error| panic!("{error}"));
+    drop(lu);
+    // The snapshot holds what its LU held.
+    pool.remove_lus(&[lu_number]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(spaces(&pool), [(made, Some(lu_number), 2)]);
+    pool.remove_lus(&[made]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(pool.view().lus, []);
+    // Chunks that were containers come free with the next root.
+    while pool.view().free < free {
+        std::thread::yield_now();
+    }
+}
+
+/// However much is to be zeros, the pool has a part of it at a time.
+#[test]
+fn zeros_above_a_snapshot_are_written_in_rounds() {
+    let place = Place::new(true, &[16]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, identity) = new_lu(&pool, 2 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(CHUNK_BYTES - 4096, &[1; 8192]).unwrap();
+    let before = bench.parks(Wait::Pool);
+    bench.run(ZEROES, 0, 4096, &[]).unwrap();
+    assert_eq!(bench.parks(Wait::Pool), before + 1);
+    snapshot(&pool, &[number(&identity)]);
+    let before = bench.parks(Wait::Pool);
+    bench.run(ZEROES, CHUNK_BYTES - (4 << 20), 8 << 20, &[]).unwrap();
+    assert_eq!(bench.parks(Wait::Pool), before + 8, "each of 1 MiB");
+    assert_eq!(bench.read(CHUNK_BYTES - 4096, 8192).unwrap(), [0; 8192]);
+    bench.close();
+}
+
+#[test]
+fn what_is_no_snapshot_of_an_lu_is_refused() {
+    let place = Place::new(false, &[16]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let [one, two] = [(); 2].map(|()| number(&new_lu(&pool, CHUNK_BYTES).1));
+    let made = snapshot(&pool, &[one, two]);
+    let say = |error: Result<(), crate::PoolError>| error.unwrap_err().to_string();
+    assert!(say(pool.rollback(one, made[1], false)).contains("no snapshot of an LU"));
+    assert!(say(pool.rollback(one, two, false)).contains("no snapshot of an LU"));
+    assert!(say(pool.rollback(99, made[0], false)).contains("no such LU"));
+    for (lus, what) in
+        [(vec![99], "no such LU"), (vec![made[0]], "make a clone"), (vec![one; 17], "16 at most")]
+    {
+        let refused = pool.snapshot(&lus).unwrap_err().to_string();
+        assert!(refused.contains(what), "{refused}");
+    }
+    let (spec, lu) = lu_spec(CHUNK_BYTES, false);
+    let lu = LuSpec { snapshot: Some(one), ..lu };
+    let refused = pool.open_lu(&spec, &lu).err().expect("it is refused").to_string();
+    assert!(refused.contains("the snapshot of which it is to be made is not there"), "{refused}");
+}
