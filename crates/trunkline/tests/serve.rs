@@ -26,6 +26,8 @@ mod pools;
 mod reach;
 #[path = "serve/sizes.rs"]
 mod sizes;
+#[path = "serve/snapshots.rs"]
+mod snapshots;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 #[path = "serve/visits.rs"]

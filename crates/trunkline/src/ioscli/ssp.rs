@@ -1,4 +1,4 @@
-//! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`.
+//! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`, `snapshot`.
 
 use super::act::patch;
 use super::maps::{ListOptions, picked};
@@ -13,7 +13,7 @@ use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::{DoneView, ItemList};
 use control::error::{ApiError, Code};
-use control::server::{AdapterView, LuView, ObjectView, PvView};
+use control::server::{AdapterView, FrozenLuView, LuView, ObjectView, PvView};
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Object, attr};
 use hyper::Method;
@@ -64,6 +64,8 @@ pub(super) struct Lu {
     pub(super) used_percent: u64,
     pub(super) thick: bool,
     pub(super) udid: String,
+    /// Snapshots of it.
+    pub(super) snapshots: Vec<String>,
 }
 
 /// What stands for the name of an LU that is nobody's begins so; no volume's does.
@@ -86,8 +88,9 @@ impl Pv {
 
 impl Lu {
     /// 27 is what the identifiers of LUs begin with in the original.
-    fn of(lu: &LuView, pool: &str) -> Lu {
+    fn of(lu: &LuView, pool: &str, snapshots: &[FrozenLuView]) -> Lu {
         let used = lu.used_bytes.min(lu.size_bytes);
+        let of_it = |it: &&FrozenLuView| lu.volume.as_ref() == Some(&it.volume);
         Lu {
             name: lu.volume.clone().unwrap_or_else(|| format!("{NOBODY}{})", lu.number)),
             size: megabytes(lu.size_bytes),
@@ -95,6 +98,7 @@ impl Lu {
             used_percent: used * 100 / lu.size_bytes.max(1),
             thick: lu.thick,
             udid: format!("27{pool}{:08x}", lu.number),
+            snapshots: snapshots.iter().filter(of_it).map(|it| it.snapshot.clone()).collect(),
         }
     }
 
@@ -113,7 +117,8 @@ impl Pool {
         let Some(space) = &view.space else {
             return Pool { name, open, id, threshold, ..Pool::default() };
         };
-        let mut lus: Vec<Lu> = space.lus.iter().map(|lu| Lu::of(lu, &id)).collect();
+        let mut lus: Vec<Lu> =
+            space.lus.iter().map(|lu| Lu::of(lu, &id, &space.snapshots)).collect();
         lus.sort_by(|one, other| one.name.cmp(&other.name));
         Pool {
             name,
@@ -215,7 +220,35 @@ pub(super) fn backing_devices(pool: &Pool, delimiter: Option<&str>) -> String {
         ]
     };
     let heading = ["Lu Name", "Size(mb)", "ProvisionType", "%Used", "Unused(mb)", "Lu Udid"];
-    table(&[], &heading, pool.lus.iter().map(row), delimiter)
+    let text = table(&[], &heading, pool.lus.iter().map(row), delimiter);
+    if delimiter.is_some() { text } else { with_snapshots(&text, &pool.lus) }
+}
+
+/// Snapshots stand below the line of their LU.
+fn with_snapshots(text: &str, lus: &[Lu]) -> String {
+    let mut lines = text.lines();
+    let mut all: String = lines.next().map(|line| format!("{line}\n")).unwrap_or_default();
+    for (line, lu) in lines.zip(lus) {
+        all += &format!("{line}\n");
+        if !lu.snapshots.is_empty() {
+            all += &format!("Snapshot\n{}\n", lu.snapshots.join("\n"));
+        }
+    }
+    all
+}
+
+/// `snapshot -list`
+pub(super) fn snapshots(pool: &Pool, delimiter: Option<&str>) -> String {
+    if delimiter.is_some() {
+        let rows = pool.lus.iter().flat_map(|lu| {
+            lu.snapshots.iter().map(|snapshot| vec![lu.name.clone(), snapshot.clone()])
+        });
+        return table(&[], &[], rows, delimiter);
+    }
+    let row =
+        |lu: &Lu| vec![lu.name.clone(), lu.size.to_string(), lu.kind().to_owned(), lu.udid.clone()];
+    let heading = ["Lu Name", "Size(mb)", "ProvisionType", "Lu Udid"];
+    with_snapshots(&table(&[], &heading, pool.lus.iter().map(row), None), &pool.lus)
 }
 
 /// `pv -list`
@@ -400,6 +433,54 @@ fn found(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
         let what = format!("there is no logical unit {}", name.or(udid).unwrap_or_default());
         ApiError::new(Code::NotFound, what).help("`trunkline ioscli lu -list` lists them").into()
     })
+}
+
+/// `snapshot`
+pub(super) fn snapshot(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let lus = words.all("-lu");
+    let verb = verb(words, &["-list", "-create", "-delete", "-rollback"], "snapshot")?;
+    if verb == "-list" {
+        return of_each(context, words, |pool, delimiter| {
+            let mut pool = pool.clone();
+            pool.lus.retain(|lu| lus.is_empty() || lus.contains(&lu.name));
+            snapshots(&pool, delimiter)
+        });
+    }
+    if verb == "-create" {
+        if lus.is_empty() {
+            return Err(wrong("-lu NAME is missing", "the LUs of which a snapshot is to be made"));
+        }
+        // The pool that is named has to be theirs.
+        let known: Vec<Lu> = load(context, words)?.into_iter().flat_map(|pool| pool.lus).collect();
+        if let Some(other) = lus.iter().find(|name| known.iter().all(|lu| lu.name != **name)) {
+            let what = format!("there is no logical unit {other}");
+            let help = "`trunkline ioscli lu -list` lists them";
+            return Err(ApiError::new(Code::NotFound, what).help(help).into());
+        }
+        let taken = |name: &String| known.iter().any(|lu| lu.snapshots.contains(name));
+        let free = || (1..).map(|number| format!("snapshot{number}")).find(|name| !taken(name));
+        let name = words.one("-create").map(str::to_owned).or_else(free).unwrap_or_default();
+        create(context, Object::Snapshot, &name, json!({ "volumes": lus.join(",") }))?;
+        return Ok(name);
+    }
+    let name = needed(words, verb, "NAME")?;
+    let path = objects::path(Object::Snapshot, name)?;
+    if verb == "-rollback" {
+        let path = format!("{path}/rollback{}", context.how());
+        let body = json!({ "volumes": lus });
+        let done: DoneView = context.client.send(Method::POST, &path, Some(&body))?;
+        objects::waiting(&done.waiting)?;
+        return Ok(format!("Snapshot {name} is rolled back."));
+    }
+    let view: ObjectView = context.client.get(&path)?;
+    let of: Vec<String> =
+        view.snapshot.iter().flat_map(|it| &it.lus).map(|it| it.volume.clone()).collect();
+    if !lus.is_empty() && of.iter().any(|lu| !lus.contains(lu)) {
+        let what = format!("snapshot {name} is of {} together", of.join(", "));
+        return Err(wrong(what, "name all of them, or leave -lu out"));
+    }
+    remove(context, Object::Snapshot, name)?;
+    Ok(format!("Snapshot {name} is deleted."))
 }
 
 /// The virtual SCSI adapter that shall have an LU.

@@ -12,6 +12,11 @@ fn pool(name: &str) -> Pool {
         used_percent,
         thick,
         udid: format!("27c4d5{size:034x}"),
+        snapshots: if thick {
+            vec!["nightly".to_owned(), "before-upgrade".to_owned()]
+        } else {
+            Vec::new()
+        },
     };
     Pool {
         name: name.to_owned(),
@@ -94,6 +99,13 @@ fn logical_units_are_read_again() {
             assert_eq!(value(&found.pool).as_deref(), (!bd).then_some("p0"));
         }
     }
+    let snapshots = ssp::snapshots(&pool, None);
+    insta::assert_snapshot!("snapshot_list", snapshots);
+    let captures = read("snapshot -list -spname p0", &snapshots);
+    let found = captures.reports[0].lu_list().unwrap();
+    let names: Vec<&str> = found.lus.iter().map(|lu| lu.name.as_str()).collect();
+    assert_eq!(names, ["db", "a-volume-with-a-long-name-01234567"], "snapshots are no LUs");
+    assert_eq!(ssp::snapshots(&pool, Some(":")), "db:nightly\ndb:before-upgrade\n");
     assert_eq!(ssp::lus(&pool, Some(":")).lines().next().unwrap().split(':').count(), 4);
 }
 

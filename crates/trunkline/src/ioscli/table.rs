@@ -40,6 +40,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: FAILGRP, run: ssp::failgrp },
     Command { syntax: CLUSTER, run: ssp::cluster },
     Command { syntax: ALERT, run: ssp::alert },
+    Command { syntax: SNAPSHOT, run: ssp::snapshot },
 ];
 
 const FCSTAT: Syntax = Syntax {
@@ -498,6 +499,32 @@ const LU: Syntax = Syntax {
     notes: "\
 A logical unit is a volume of the kind `lu`, by the same name. One that was made and is nobody's is listed as its number in brackets, and `trunkline lu purge` removes it. To make one smaller there is `trunkline lu resize --shrink`. \
 There is one tier, so -move has nowhere to move to and is not there.
+",
+};
+
+const SNAPSHOT: Syntax = Syntax {
+    name: "snapshot",
+    about: "what logical units held at one moment",
+    usage: &[
+        "-create [NAME] -lu NAME ... [-spname POOL]",
+        "-delete NAME [-lu NAME ...]",
+        "-rollback NAME [-lu NAME ...]",
+        "-list [-spname POOL] [-lu NAME ...] [-fmt DELIMITER]",
+    ],
+    flags: &[
+        flag("-create", Maybe, "NAME", "make one, of all that -lu names at the same moment; prints its name"),
+        flag("-delete", One, "NAME", "remove one"),
+        flag("-rollback", One, "NAME", "let its logical units hold again what it holds; what was written since is gone"),
+        flag("-list", Nothing, "", "show logical units, with their snapshots below them"),
+        flag("-lu", Many, "NAME", "logical units"),
+        IN_CLUSTER,
+        SP,
+        flag("-spname", One, "POOL", "the same"),
+        FMT,
+    ],
+    plain: 0,
+    notes: "\
+A snapshot of several logical units is one object, and is removed as a whole. A logical unit that a client uses is rolled back with --force alone. `trunkline lu clone` makes a logical unit of a snapshot.
 ",
 };
 

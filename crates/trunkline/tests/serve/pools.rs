@@ -13,11 +13,11 @@ fn pv(server: &Server, name: &str, chunks: u64) -> PathBuf {
     path
 }
 
-fn json(server: &Server, line: &str) -> Value {
+pub(super) fn json(server: &Server, line: &str) -> Value {
     serde_json::from_str(&server.ok(line)).unwrap()
 }
 
-fn pool(server: &Server) -> Value {
+pub(super) fn pool(server: &Server) -> Value {
     json(server, "pool show p0 -o json")
 }
 
@@ -31,7 +31,7 @@ fn short_load(server: &Server, adapter: &str) -> Child {
     load_of(server, adapter, "--length 96MiB --time 500ms")
 }
 
-fn load_of(server: &Server, adapter: &str, how: &str) -> Child {
+pub(super) fn load_of(server: &Server, adapter: &str, how: &str) -> Child {
     let socket = server.path(&format!("{adapter}.sock"));
     let line = format!("--mix 50 --queues 2 --depth 8 --verify --reconnect 60s -o json {how}");
     let mut command = server.command();
@@ -39,7 +39,7 @@ fn load_of(server: &Server, adapter: &str, how: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn judge(child: Child) {
+pub(super) fn judge(child: Child) {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -48,7 +48,7 @@ fn judge(child: Child) {
     assert_eq!(verify["blocks_corrupt"], 0, "{report}");
 }
 
-fn pool_of_two(server: &Server) -> [PathBuf; 2] {
+pub(super) fn pool_of_two(server: &Server) -> [PathBuf; 2] {
     let pvs = [pv(server, "pv0", 16), pv(server, "pv1", 16)];
     server.ok(&format!("pool create p0 --pvs {},{}", pvs[0].display(), pvs[1].display()));
     pvs
@@ -176,7 +176,7 @@ fn a_pool_whose_pv_is_missing_has_failed_and_comes_back_with_it() {
 }
 
 /// Kills the data plane, and waits for another with its pool.
-fn kill_plane(server: &Server) {
+pub(super) fn kill_plane(server: &Server) {
     server.kill_plane();
     server.until("its pool", |server| pool(server)["state"] == "open");
 }
