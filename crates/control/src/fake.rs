@@ -362,6 +362,7 @@ impl Books {
             visits: Vec::new(),
             features: Vec::new(),
             client: None,
+            becoming: false,
         });
         Reply::Done
     }

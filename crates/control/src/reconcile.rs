@@ -225,10 +225,11 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         wanted.units.iter().filter(|(name, spec)| kept.get(name.as_str()) != Some(spec));
     actions.extend(unit_changes.map(|(_, spec)| Action::PutUnit(spec.clone())));
     actions.extend(uplinks(wanted, uplinks_now));
-    let changes = wanted
-        .adapters
-        .iter()
-        .filter(|(name, spec)| specs.get(name.as_str()).map(|now| &**now) != Some(*spec));
+    // One that is as it shall be may be about to become what it was to be before.
+    let becoming = |name: &str| adapters.get(name).is_some_and(|status| status.becoming);
+    let changes = wanted.adapters.iter().filter(|(name, spec)| {
+        specs.get(name.as_str()).map(|now| &**now) != Some(*spec) || becoming(name)
+    });
     actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
     actions
 }

@@ -494,6 +494,7 @@ impl Adapter {
     }
 
     pub(crate) fn status(&self) -> AdapterStatus {
+        let becoming = locked(&self.inner.next).is_some() || locked(&self.inner.coming).is_some();
         let shared = self.shared();
         let condition = locked(&self.inner.condition);
         let state = match (condition.broken, condition.connected, condition.queues) {
@@ -517,6 +518,7 @@ impl Adapter {
             visits: condition.visits.iter().cloned().collect(),
             client: condition.client,
             features: shared.feature_names(condition.keeps_inflight),
+            becoming,
         }
     }
 

@@ -217,13 +217,22 @@ fn a_volume_is_opened_anew_while_its_adapter_waits_for_its_next_client() {
         queues: 2,
         ..server.adapter("vhost0")
     }));
+    assert!(server.adapter_status().becoming);
     server.must(Request::PutVolume(limited(server.file(16), 100_000)));
     assert_eq!(read(&ring, 0), (0, 1));
+    // It is to stay as it is, and then is not.
+    server.must(Request::PutAdapter(server.adapter("vhost0")));
+    assert!(!server.adapter_status().becoming);
+    server.must(Request::PutAdapter(protocol::message::AdapterSpec {
+        queues: 2,
+        ..server.adapter("vhost0")
+    }));
     drop((front, ring));
     server.settled();
     let (_front, ring) = Front::ready(&socket);
     assert_eq!(read(&ring, 0), (0, 1));
-    assert_eq!(server.adapter_status().spec.queues, 2);
+    let status = server.adapter_status();
+    assert_eq!((status.spec.queues, status.becoming), (2, false));
 }
 
 /// Runs in a mount namespace of its own, with a small tmpfs in the folder that the variable names.

@@ -287,6 +287,10 @@ pub struct AdapterStatus {
     /// namespace).
     #[serde(default)]
     pub client: Option<ClientStatus>,
+    /// It is about to be something else than its specification says: that is being carried out, or waits for the next client. A data plane that
+    /// does not say has to be asked for what it shall be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub becoming: bool,
 }
 
 /// Most visits that a data plane remembers of an adapter.

@@ -140,6 +140,19 @@ fn a_volume_that_was_resized_while_no_data_plane_was_there_is_resized_after_its_
     assert!(matches!(&actions[..], [Action::PutVolume(_), Action::PutAdapter(_)]), "{actions:?}");
 }
 
+/// Its client is to notice a change, which was taken back before the next one came.
+#[test]
+fn an_adapter_that_is_about_to_be_another_is_told_to_stay_as_it_is() {
+    let text = "[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";
+    let wanted = resolve::wanted(&crate::config::read(text).unwrap(), "main", &samples::paths());
+    let mut books = Books::new();
+    carry_out(&mut books, &wanted);
+    assert_eq!(reconcile(&wanted, &books.status), []);
+    books.status.adapters[0].becoming = true;
+    let stay = Action::PutAdapter(wanted.adapters["a"].clone());
+    assert_eq!(reconcile(&wanted, &books.status), [stay]);
+}
+
 #[test]
 fn an_adapter_whose_socket_failed_is_made_again() {
     let text = "[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";

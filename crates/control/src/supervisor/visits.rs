@@ -158,6 +158,7 @@ mod tests {
             visits: Vec::new(),
             features,
             client: None,
+            becoming: false,
         };
         Status { pid, adapters: vec![adapter], ..Status::default() }
     }
