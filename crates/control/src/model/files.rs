@@ -12,10 +12,13 @@
 
 use super::Desired;
 use super::pools::pool_of;
+use super::resolve::volume_path;
+use crate::paths::Paths;
 use fabric::attribute::{Object, attr};
 use serde::{Deserialize, Serialize};
 use spec::{FileIdentity, VolumeKind, VolumeSpec};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// How it stands with the file of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +34,17 @@ pub enum Made {
     Is(FileIdentity),
 }
 
-/// What data planes have open, by volume; without an identity: one that tells none.
-pub type Opened = BTreeMap<String, Option<FileIdentity>>;
+/// What data planes have open, by volume.
+pub type Opened = BTreeMap<String, Found>;
+
+/// What is open as a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it is.
+    pub path: Option<PathBuf>,
+    /// Which file it is; nothing from a data plane that tells none.
+    pub identity: Option<FileIdentity>,
+}
 
 /// Whether a volume of this kind is made once, and known again by what it was made with.
 pub fn is_made(kind: &VolumeKind) -> bool {
@@ -69,11 +81,13 @@ pub(super) fn settle(now: &Desired, next: &mut Desired) {
     next.allocations.files = files;
 }
 
-/// Notes what is open. Whether there was something new.
-pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
+/// Notes what is open. Whether there was something new. What an earlier volume of the name has at another place is not a new one's: a data plane
+/// that was told of it late may have opened it.
+pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
     let mut learned = false;
-    for (name, identity) in opened {
-        if !desired[Object::Volume].contains_key(name) {
+    for (name, Found { path, identity }) in opened {
+        let set = desired[Object::Volume].get(name);
+        if set.is_none_or(|set| volume_path(name, set, paths) != *path) {
             continue;
         }
         let known = desired.allocations.files.get(name);
@@ -127,9 +141,17 @@ mod tests {
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (true, false, true));
         let identity = FileIdentity::File { inode: Some(7), born_ns: None, bytes: 4096 };
-        let opened: Opened = ["v", "r", "other"].map(|v| (v.into(), Some(identity.clone()))).into();
-        assert!(learn(&mut desired, &opened));
-        assert!(!learn(&mut desired, &opened), "nothing new");
+        let paths = samples::paths();
+        let found = |path: PathBuf| Found { path: Some(path), identity: Some(identity.clone()) };
+        let (v, r) = (PathBuf::from("/v"), paths.ram("r"));
+        // An earlier volume of the name had it elsewhere.
+        for (name, path) in [("v", r.clone()), ("r", v.clone()), ("v", "/w".into())] {
+            assert!(!learn(&mut desired, &[(name.into(), found(path))].into(), &paths), "{name}");
+        }
+        let opened: Opened =
+            [("v", v.clone()), ("r", r), ("other", v)].map(|(v, at)| (v.into(), found(at))).into();
+        assert!(learn(&mut desired, &opened, &paths));
+        assert!(!learn(&mut desired, &opened, &paths), "nothing new");
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));
         assert_eq!((file.identity, ram.identity), (Some(identity.clone()), Some(identity)));
@@ -148,7 +170,10 @@ mod tests {
     fn a_data_plane_that_tells_no_identity_has_made_its_files_all_the_same() {
         let mut desired = config::read(FILE).unwrap();
         allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
-        learn(&mut desired, &["v", "r"].map(|v| (v.into(), None)).into());
+        let paths = samples::paths();
+        let found = |path| Found { path: Some(path), identity: None };
+        let opened = [("v", "/v".into()), ("r", paths.ram("r"))];
+        learn(&mut desired, &opened.map(|(v, path)| (v.into(), found(path))).into(), &paths);
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));
     }

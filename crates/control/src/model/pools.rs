@@ -354,7 +354,8 @@ mod tests {
         let spec::VolumeKind::Lu(lu) = &wanted(&desired).volumes["lu"].kind else { panic!() };
         assert!(lu.fresh && lu.identity.is_none());
         let identity = FileIdentity::Lu { pool: pool.uuid.clone(), number: 7, bytes: 4096 };
-        files::learn(&mut desired, &[("lu".to_owned(), Some(identity))].into());
+        let found = files::Found { path: None, identity: Some(identity) };
+        files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
         let mut without = desired.clone();
         without[Object::Volume].remove("lu");
         allocations::settle(&desired, &mut without, 2).unwrap();

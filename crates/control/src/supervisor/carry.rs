@@ -4,8 +4,9 @@ use super::refusal::refusal;
 use super::{SupervisorThread, close, granted, grants};
 use crate::error::{ApiError, Code};
 use crate::link::LinkError;
+use crate::model::files::{self, Found};
+use crate::model::pools;
 use crate::model::resolve::Wanted;
-use crate::model::{files, pools};
 use crate::reconcile::{Action, Names, Subject, reconcile_of, selection, without};
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply};
@@ -127,9 +128,13 @@ impl SupervisorThread {
             if let Some(open) = open {
                 self.wanted.settle(open);
             }
-            match open.filter(|open| files::is_made(&open.spec.kind)) {
-                Some(open) if view.opened.get(name) != Some(&open.identity) => {
-                    Arc::make_mut(&mut view.opened).insert(name.clone(), open.identity.clone());
+            let found = open.filter(|open| files::is_made(&open.spec.kind)).map(|open| Found {
+                path: open.spec.kind.path().map(Path::to_owned),
+                identity: open.identity.clone(),
+            });
+            match found {
+                Some(found) if view.opened.get(name) != Some(&found) => {
+                    Arc::make_mut(&mut view.opened).insert(name.clone(), found);
                     learned = true;
                 }
                 Some(_) => {}
