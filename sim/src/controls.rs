@@ -9,6 +9,22 @@ pub struct Control {
     pub what: &'static str,
 }
 
+/// Those of the control plane.
+pub const CONTROL_CONTROLS: [Control; 6] = [
+    Control { name: "said-first", what: "a state is said to be before it is kept" },
+    Control { name: "store-unsynced", what: "the store is not synced when something is kept" },
+    Control {
+        name: "file-left",
+        what: "files of volumes that are gone are left for those that come",
+    },
+    Control { name: "losses-unseen", what: "what clients lose is not looked at" },
+    Control {
+        name: "start-untold",
+        what: "a data plane that was started is not told what it shall be",
+    },
+    Control { name: "never-again", what: "what a data plane could not do is not tried again" },
+];
+
 /// The controls.
 pub const CONTROLS: [Control; 22] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::world::{Outcome, Plan, REQUESTS, run};
+use crate::options::Part;
+use crate::world::{Outcome, Plan, REQUESTS};
 
 /// What a run can be without, each with what that is.
 pub const PARTS: [(&str, &str); 15] = [
@@ -21,6 +22,23 @@ pub const PARTS: [(&str, &str); 15] = [
     ("channels", "more channels than one"),
     ("liars", "a client that lies"),
     ("hangs", "a volume that does not answer for a while"),
+];
+
+/// The same of the control plane's.
+pub const CONTROL_PARTS: [(&str, &str); 13] = [
+    ("crashes", "deaths of the server"),
+    ("power", "deaths of the host"),
+    ("disk", "errors of the store's disk"),
+    ("planes", "deaths of the data plane"),
+    ("silence", "a data plane that answers nothing"),
+    ("lines", "lines that are cut"),
+    ("refusals", "messages that are refused"),
+    ("starts", "data planes that do not start"),
+    ("late", "answers that come late"),
+    ("files", "files that are locked or away"),
+    ("leaves", "callers that leave"),
+    ("clients", "clients"),
+    ("rounds", "more rounds than one"),
 ];
 
 /// What a run has less than its seed has drawn.
@@ -53,12 +71,13 @@ impl Less {
 
     /// A part by its name.
     pub fn part(name: &str) -> Option<&'static str> {
-        let mut names = PARTS.iter().map(|(part, _)| *part).chain(["nesting"]);
+        let names = PARTS.iter().chain(&CONTROL_PARTS).map(|(part, _)| *part);
+        let mut names = names.chain(["nesting"]);
         names.find(|part| *part == name)
     }
 
     /// This and a little less, in several ways: the largest steps first.
-    fn steps(&self) -> Vec<Less> {
+    fn steps(&self, part: Part) -> Vec<Less> {
         let mut steps = Vec::new();
         let clients = self.clients.unwrap_or(crate::world::CLIENTS_MAX);
         steps.extend((1..clients).map(|clients| Less { clients: Some(clients), ..self.clone() }));
@@ -66,7 +85,11 @@ impl Less {
         let fewer = [requests / 8, requests / 2, requests * 3 / 4, requests.saturating_sub(1)];
         let fewer = fewer.into_iter().filter(|fewer| (1..requests).contains(fewer));
         steps.extend(fewer.map(|fewer| Less { requests: Some(fewer), ..self.clone() }));
-        let parts = PARTS.iter().map(|(part, _)| *part).chain(["nesting"]);
+        let parts: &[(&str, &str)] = match part {
+            Part::Data => &PARTS,
+            Part::Control => &CONTROL_PARTS,
+        };
+        let parts = parts.iter().map(|(part, _)| *part).chain(["nesting"]);
         for part in parts.filter(|part| self.has(part)) {
             let without = self.without.iter().copied().chain([part]).collect();
             steps.push(Less { without, ..self.clone() });
@@ -105,9 +128,9 @@ fn kind(finding: &str) -> String {
 pub fn shrink(plan: &Plan, finding: &str) -> (Plan, Outcome) {
     let kind_of_it = kind(finding);
     let (mut best, mut runs) = (plan.clone(), 0);
-    let mut outcome = run(plan);
+    let mut outcome = plan.run();
     'smaller: loop {
-        for less in best.less.steps() {
+        for less in best.less.steps(best.part) {
             for salt in 0..TRIES {
                 runs += 1;
                 if runs > RUNS {
@@ -115,7 +138,7 @@ pub fn shrink(plan: &Plan, finding: &str) -> (Plan, Outcome) {
                 }
                 let less = Less { salt, ..less.clone() };
                 let smaller = Plan { less, ..best.clone() };
-                let tried = run(&smaller);
+                let tried = smaller.run();
                 if tried.finding.as_deref().map(kind).as_ref() == Some(&kind_of_it) {
                     (best, outcome) = (smaller, tried);
                     continue 'smaller;
@@ -137,15 +160,15 @@ mod tests {
         let control = CONTROLS.into_iter().find(|control| control.name == "inflight-early");
         let plans = (1..200).map(|seed| Plan { seed, control, ..Plan::default() });
         let (plan, finding) = plans
-            .filter_map(|plan| run(&plan).finding.map(|finding| (plan, finding)))
+            .filter_map(|plan| plan.run().finding.map(|finding| (plan, finding)))
             .next()
             .expect("it is found");
-        let before = run(&plan);
+        let before = plan.run();
         let (small, outcome) = shrink(&plan, &finding);
         assert!(small.less.requests(REQUESTS) <= 20, "{:?}", small.less);
         assert!(outcome.story.told < before.story.told / 4, "{}", outcome.story.told);
         // The printed options are the run.
-        let again = run(&small);
+        let again = small.run();
         assert_eq!((again.finding, again.story), (outcome.finding, outcome.story));
     }
 }

@@ -3,6 +3,7 @@
 mod atlas;
 mod changes;
 mod client;
+mod control;
 mod controls;
 mod counts;
 mod drawn;
@@ -28,7 +29,7 @@ use controls::Control;
 use counts::Counts;
 use less::shrink;
 use options::{HELP, Options};
-use world::{Outcome, Plan, run};
+use world::{Outcome, Plan};
 
 fn main() -> ExitCode {
     let options = match Options::read(std::env::args().skip(1)) {
@@ -60,8 +61,9 @@ fn main() -> ExitCode {
 fn one(seed: u64, control: Option<Control>, options: &Options) -> bool {
     let story_lines = if options.trace { 0 } else { options.lines };
     let less = options.less.clone();
-    let plan = Plan { seed, control, story_lines, trace: options.trace, less };
-    let outcome = run(&plan);
+    let (part, trace) = (options.part, options.trace);
+    let plan = Plan { part, seed, control, story_lines, trace, less };
+    let outcome = plan.run();
     match (&outcome.finding, options.shrink) {
         (Some(finding), true) => tell_smallest(&plan, finding),
         _ => tell(&plan, &outcome),
@@ -72,9 +74,9 @@ fn one(seed: u64, control: Option<Control>, options: &Options) -> bool {
 fn tell(plan: &Plan, outcome: &Outcome) {
     print!("{}", outcome.story);
     println!("{}; story {:#x} of {} ns", outcome.counts, outcome.story.hash, outcome.story.ns);
-    let (seed, less) = (plan.seed, &plan.less);
+    let (part, seed, less) = (plan.part, plan.seed, &plan.less);
     let finding = outcome.finding.as_deref().unwrap_or("nothing was found");
-    println!("--seed {seed}{less}: {finding}");
+    println!("{part}--seed {seed}{less}: {finding}");
 }
 
 /// Makes a failing run small and tells its story.
@@ -82,7 +84,7 @@ fn tell_smallest(plan: &Plan, finding: &str) {
     let quiet = Plan { trace: false, ..plan.clone() };
     let (smallest, outcome) = shrink(&quiet, finding);
     tell(&smallest, &outcome);
-    println!("the whole run: --seed {}{}: {finding}", plan.seed, plan.less);
+    println!("the whole run: {}--seed {}{}: {finding}", plan.part, plan.seed, plan.less);
 }
 
 /// What all threads have together.
@@ -118,9 +120,10 @@ impl Common<'_> {
         while let Some(seed) = self.next() {
             let (less, twice) = (self.options.less.clone(), self.options.twice);
             let story_lines = if twice { self.options.lines } else { 0 };
-            let plan = Plan { seed, control: self.control, less, story_lines, ..Plan::default() };
-            let mut outcome = run(&plan);
-            if twice && let Some(other) = outcome.story.differs(&run(&plan).story) {
+            let (part, control) = (self.options.part, self.control);
+            let plan = Plan { part, seed, control, less, story_lines, ..Plan::default() };
+            let mut outcome = plan.run();
+            if twice && let Some(other) = outcome.story.differs(&plan.run().story) {
                 outcome.finding = Some(format!("it is not the same story each time:\n{other}"));
             }
             self.done.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +172,8 @@ fn many(options: &Options, control: Option<Control>) -> bool {
         }
         (Some((seed, finding)), None) => {
             let (story_lines, less) = (options.lines, options.less.clone());
-            let plan = Plan { seed, story_lines, less, ..Plan::default() };
+            let part = options.part;
+            let plan = Plan { part, seed, story_lines, less, ..Plan::default() };
             tell_smallest(&plan, &finding);
             false
         }

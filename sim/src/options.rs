@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::controls::{CONTROLS, Control};
-use crate::less::{Less, PARTS};
+use crate::controls::{CONTROL_CONTROLS, CONTROLS, Control};
+use crate::less::{CONTROL_PARTS, Less, PARTS};
 
 pub const HELP: &str = "\
 Runs the data path on a simulated kernel and clock, and judges what its clients see.
@@ -11,6 +11,7 @@ Runs the data path on a simulated kernel and clock, and judges what its clients 
 Usage: trunkline-sim [OPTIONS]
 
 Options:
+      --part <PART>       Of the data path, or of the control plane: data, control [default: data]
       --seeds <COUNT>     Run so many seeds [default: 2000]
       --from <SEED>       The first of them [default: 1]
       --for <TIME>        Run seeds for so long instead: 90, 90s, 10m, 8h
@@ -18,7 +19,7 @@ Options:
       --seed <SEED>       Run this one and print the end of its story
       --lines <COUNT>     So many lines of it [default: 400]
       --trace             All of them, each as it is told
-      --control <NAME>    Put a fault in; it has to be found within the seeds. `all`: each of them
+      --control <NAME>    Put a fault in; it has to be found within the seeds. `all`: each of them. Behind --part
       --twice             Run each twice; it has to be the same story
       --shrink            Look for the smallest run that fails as this seed does
 
@@ -32,7 +33,23 @@ Less than the seed has drawn, as a shrunken run prints it:
 Exit code: 0 when nothing was found, or every control was; 1 otherwise; 2 for a wrong option.
 ";
 
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    #[default]
+    Data,
+    Control,
+}
+
+/// As on the command line, before other options.
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Part::Control { "--part control " } else { "" })
+    }
+}
+
 pub struct Options {
+    pub part: Part,
     pub seeds: u64,
     pub from: u64,
     pub time: Option<Duration>,
@@ -50,6 +67,7 @@ impl Options {
     /// `None`: help is asked for.
     pub fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut options = Options {
+            part: Part::Data,
             seeds: 2000,
             from: 1,
             time: None,
@@ -80,13 +98,20 @@ impl Options {
     fn set(&mut self, word: &str, value: &str) -> Result<(), String> {
         let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value} is no number"));
         match word {
+            "--part" => {
+                self.part = match value {
+                    "data" => Part::Data,
+                    "control" => Part::Control,
+                    _ => return Err(format!("there is no part {value}; there are data, control")),
+                }
+            }
             "--seeds" => self.seeds = number()?,
             "--from" => self.from = number()?,
             "--for" => self.time = Some(time(value).ok_or(format!("{word}: {value} is no time"))?),
             "--jobs" => self.jobs = number()? as usize,
             "--seed" => self.seed = Some(number()?),
             "--lines" => self.lines = number()? as usize,
-            "--control" => self.controls = controls(value)?,
+            "--control" => self.controls = controls(self.part, value)?,
             "--salt" => self.less.salt = number()?,
             "--clients" => self.less.clients = Some(number()?.max(1) as usize),
             "--requests" => self.less.requests = Some(number()? as u32),
@@ -109,12 +134,13 @@ fn time(value: &str) -> Option<Duration> {
     Some(Duration::from_secs(digits.parse::<u64>().ok()?.checked_mul(unit)?))
 }
 
-fn controls(name: &str) -> Result<Vec<Option<Control>>, String> {
+fn controls(part: Part, name: &str) -> Result<Vec<Option<Control>>, String> {
+    let all: &[Control] = if part == Part::Control { &CONTROL_CONTROLS } else { &CONTROLS };
     if name == "all" {
-        return Ok(CONTROLS.into_iter().map(Some).collect());
+        return Ok(all.iter().copied().map(Some).collect());
     }
-    let found = CONTROLS.into_iter().find(|control| control.name == name);
-    let names = || CONTROLS.map(|control| control.name).join(", ");
+    let found = all.iter().copied().find(|control| control.name == name);
+    let names = || all.iter().map(|control| control.name).collect::<Vec<_>>().join(", ");
     let control =
         found.ok_or_else(|| format!("there is no control {name}; there are {}", names()))?;
     Ok(vec![Some(control)])
@@ -122,7 +148,8 @@ fn controls(name: &str) -> Result<Vec<Option<Control>>, String> {
 
 fn parts(names: &str) -> Result<Vec<&'static str>, String> {
     let part = |name| {
-        let all = || PARTS.map(|(part, what)| format!("{part} ({what})")).join(", ");
+        let of = |(part, what): &(&str, &str)| format!("{part} ({what})");
+        let all = || PARTS.iter().chain(&CONTROL_PARTS).map(of).collect::<Vec<_>>().join(", ");
         Less::part(name).ok_or_else(|| format!("there is no part {name}; there are {}", all()))
     };
     names.split(',').map(part).collect()

@@ -25,6 +25,7 @@ use crate::files::{Keeper, medium, sectors};
 use crate::front::{Front, Line};
 use crate::less::Less;
 use crate::liar::{self, Liar};
+use crate::options::Part;
 use crate::oracle::{Disk, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::tally::look_at_counters;
@@ -33,6 +34,8 @@ use crate::unit::Unit;
 /// What a run is to be.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
+    /// Of what.
+    pub part: Part,
     /// Says everything.
     pub seed: u64,
     /// A control.
@@ -43,6 +46,16 @@ pub struct Plan {
     pub trace: bool,
     /// What there is less than the seed has drawn.
     pub less: Less,
+}
+
+impl Plan {
+    /// Runs it.
+    pub fn run(&self) -> Outcome {
+        match self.part {
+            Part::Data => run(self),
+            Part::Control => crate::control::run(self),
+        }
+    }
 }
 
 /// What a run was.
@@ -212,7 +225,7 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .unwrap_or_else(|| "without words".to_owned())

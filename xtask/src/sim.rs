@@ -1,4 +1,4 @@
-//! Builds and runs the simulator: the data path on a simulated kernel, one seed after the other.
+//! Builds and runs the simulator: the data path on a simulated kernel, and the control plane, one seed after the other.
 //!
 //! It is a workspace of its own with a target folder of its own, since `--cfg sim` puts another kernel and another clock below the crates.
 
@@ -9,14 +9,21 @@ use anyhow::Result;
 
 /// Seeds of a run of all tests, and how many a control may take at most.
 const SEEDS: &str = "2000";
+/// Those of the control plane, where a run takes longer.
+const CONTROL_SEEDS: &str = "500";
 
 /// Lints and tests it, runs its seeds, and has every control found.
 pub(crate) fn step(context: &Context) -> Result<()> {
     run::visible(cargo(context, &["clippy"]).args(["--all-targets", "--", "-D", "warnings"]))?;
     run::visible(&mut cargo(context, &["test", "--release"]))?;
-    let all = ["--seeds", SEEDS, "--jobs", "0"].map(String::from);
-    run(context, &all)?;
-    run(context, &[["--control", "all"].map(String::from).as_slice(), &all].concat())
+    let run = |arguments: &[&str]| {
+        let arguments = arguments.iter().chain(&["--jobs", "0"]);
+        run(context, &arguments.map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    };
+    run(&["--seeds", SEEDS])?;
+    run(&["--seeds", SEEDS, "--control", "all"])?;
+    run(&["--part", "control", "--seeds", CONTROL_SEEDS])?;
+    run(&["--part", "control", "--seeds", SEEDS, "--control", "all"])
 }
 
 /// Runs it with these arguments.

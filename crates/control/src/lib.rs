@@ -33,3 +33,7 @@ mod sum;
 pub mod supervisor;
 pub mod trail;
 mod trouble;
+#[cfg(not(sim))]
+mod turns;
+#[cfg(sim)]
+pub mod turns;

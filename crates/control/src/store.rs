@@ -23,6 +23,7 @@ use crate::model::Desired;
 use crate::model::allocations::Allocations;
 use crate::operation::Journal;
 use fabric::attribute::{Attributes, Object};
+use protocol::planted;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
     backends::FileBackend,
@@ -575,7 +576,9 @@ impl RedbStore {
         // write of it cannot be taken for a state. Quick repair: opening after a crash takes no walk.
         write.set_two_phase_commit(true);
         write.set_quick_repair(true);
-        write.set_durability(Durability::Immediate).map_err(|e| self.engine(e))?;
+        let unsynced = planted("store-unsynced");
+        let durability = if unsynced { Durability::None } else { Durability::Immediate };
+        write.set_durability(durability).map_err(|e| self.engine(e))?;
         journal::write(&write, &kept, journal).map_err(|e| self.engine(e))?;
         if now == next {
             write.commit().map_err(|e| self.engine(e))?;

@@ -24,6 +24,7 @@ pub use backoff::Backoff;
 pub(crate) use carry::FEWER;
 pub(crate) use process::forget;
 pub use process::{Launcher, ProcessLauncher};
+pub use pulse::{Asks, Look};
 pub use view::{Known, View};
 
 use crate::error::{ApiError, Code};
@@ -31,12 +32,14 @@ use crate::link::{Link, LinkError, listener};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
+use crate::turns::{self, Attends};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
 use protocol::message::{
     Account, Changes, Failure, Reply, Request, RollbackSpec, Selection, TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
+use protocol::planted;
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
@@ -45,7 +48,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
@@ -122,10 +125,9 @@ impl Supervisor {
         let (commands, inbox) = mpsc::channel();
         let view = Arc::new(Mutex::new(View::default()));
         let name = format!("supervisor-{}", spec.name);
-        let socket = launcher.socket().to_owned();
         let pulse = Pulse::start(
             &spec.name,
-            socket,
+            launcher.line(),
             Arc::clone(&view),
             Arc::clone(&trail),
             commands.clone(),
@@ -141,7 +143,6 @@ impl Supervisor {
             again: false,
             stale: true,
             taken: Grants::default(),
-            inbox,
             myself: commands.clone(),
             view: Arc::clone(&view),
             link: None,
@@ -155,7 +156,7 @@ impl Supervisor {
             look_in: LOOK.0,
             trail,
         };
-        std::thread::Builder::new().name(name).spawn(move || body.run())?;
+        turns::start(name, inbox, body)?;
         Ok(Supervisor { commands, view, pulse })
     }
 
@@ -170,6 +171,7 @@ impl Supervisor {
     /// What became of a [`Supervisor::post`]; nothing where the data plane is silent, which does it when it can.
     pub async fn answer(&self, answer: &mut oneshot::Receiver<Outcome>) -> Option<Outcome> {
         tokio::select! {
+            biased;
             outcome = answer => Some(outcome.unwrap_or_default()),
             () = self.silence() => None,
         }
@@ -181,7 +183,10 @@ impl Supervisor {
             tokio::time::sleep(LOOK_EVERY).await;
             self.pulse.look().await;
             let view = self.view();
-            if view.silent.is_some_and(|since| since.elapsed() > SILENCE_MAX) {
+            if view
+                .silent
+                .is_some_and(|since| turns::now().saturating_duration_since(since) > SILENCE_MAX)
+            {
                 return;
             }
         }
@@ -250,6 +255,7 @@ impl Supervisor {
         let mut reply = std::pin::pin!(reply);
         loop {
             tokio::select! {
+                biased;
                 answer = &mut reply => return answer.ok(),
                 () = self.silence() => {
                     if let Some(line) = self.view().line {
@@ -284,7 +290,6 @@ struct SupervisorThread {
     stale: bool,
     /// What was wanted and may be granted still.
     taken: Grants,
-    inbox: Receiver<Command>,
     myself: Sender<Command>,
     view: Arc<Mutex<View>>,
     link: Option<Box<dyn Link>>,
@@ -304,33 +309,34 @@ struct SupervisorThread {
     trail: Arc<Trail>,
 }
 
-impl SupervisorThread {
-    fn run(mut self) {
-        loop {
-            let due = [self.connect_at, self.retry_at].into_iter().flatten().min();
-            let command = match due {
-                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(at) => self.inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
-            };
-            match command {
-                Ok(Command::End { data_plane, done }) => {
-                    if data_plane {
-                        self.shut_down();
-                        close(self.witnesses.keep(|_| false));
-                    }
-                    let _ = done.send(());
-                    return;
-                }
-                Ok(command) => self.handle(command),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.again = true;
-                    self.bring_about();
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
+impl Attends for SupervisorThread {
+    type Message = Command;
+
+    fn due(&self) -> Option<Instant> {
+        [self.connect_at, self.retry_at].into_iter().flatten().min()
     }
 
+    fn attend(&mut self, command: Option<Command>, _: &Receiver<Command>) -> bool {
+        match command {
+            Some(Command::End { data_plane, done }) => {
+                if data_plane {
+                    self.shut_down();
+                    close(self.witnesses.keep(|_| false));
+                }
+                let _ = done.send(());
+                return false;
+            }
+            Some(command) => self.handle(command),
+            None => {
+                self.again = true;
+                self.bring_about();
+            }
+        }
+        true
+    }
+}
+
+impl SupervisorThread {
     fn handle(&mut self, command: Command) {
         // An answer that nobody waits for any more is dropped.
         match command {
@@ -371,7 +377,7 @@ impl SupervisorThread {
                 self.bring_about();
             }
             Command::Unreachable => {}
-            Command::End { .. } => unreachable!("handled by run"),
+            Command::End { .. } => unreachable!("handled by attend"),
         }
     }
 
@@ -437,7 +443,7 @@ impl SupervisorThread {
     /// Connects if need be and allowed by now, then makes the data plane what it shall be.
     fn bring_about(&mut self) {
         self.retry_at = None;
-        if self.link.is_none() && self.connect_at.is_none_or(|at| at <= Instant::now()) {
+        if self.link.is_none() && self.connect_at.is_none_or(|at| at <= turns::now()) {
             self.connect();
         }
         if self.link.is_none() {
@@ -453,10 +459,10 @@ impl SupervisorThread {
                 // That a PV is gone is heard by asking.
                 let leaving = self.wanted.pools.values().any(|pool| !pool.leaving.is_empty());
                 if !opening.is_empty() || leaving {
-                    self.retry_at = Some(Instant::now() + self.look_in);
+                    self.retry_at = Some(turns::now() + self.look_in);
                     self.look_in = (self.look_in * 2).min(LOOK.1);
-                } else if !failures.is_empty() {
-                    self.retry_at = Some(Instant::now() + self.retry_in);
+                } else if !failures.is_empty() && !planted("never-again") {
+                    self.retry_at = Some(turns::now() + self.retry_in);
                     self.retry_in = (self.retry_in * 2).min(RETRY.1);
                 }
                 let mut view = lock(&self.view);
@@ -487,7 +493,7 @@ impl SupervisorThread {
                 // One that was there and went while nobody was connected to it.
                 let ended = self.launcher.reap();
                 self.died(ended.as_deref().unwrap_or("it went away"));
-                self.backoff.started(Instant::now());
+                self.backoff.started(turns::now());
                 self.start();
             }
             Err(error) => self.failed(&error),
@@ -545,7 +551,7 @@ impl SupervisorThread {
         // A call that was cut says nothing of the next one.
         let cut = self.link.take().is_some() && !error.is_silence();
         let wait = if cut { Duration::ZERO } else { CALL_AGAIN };
-        self.connect_at = Some(Instant::now() + wait);
+        self.connect_at = Some(turns::now() + wait);
         let mut view = lock(&self.view);
         let why = error.to_string();
         if view.trouble.as_ref() != Some(&why) {
@@ -558,6 +564,10 @@ impl SupervisorThread {
     /// One that is there already brings the witnesses of its files with that.
     fn lend(&self, link: &mut dyn Link) -> Result<(), LinkError> {
         grants(&self.grants).add(&granted(&self.wanted, self.launcher.socket(), None));
+        // It opens what it has to by itself.
+        if cfg!(sim) {
+            return Ok(());
+        }
         match opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)) {
             Ok(theirs) => link.call(&Request::Opener, &[theirs.as_fd()]).map(drop),
             Err(error) => {
@@ -588,7 +598,9 @@ impl SupervisorThread {
         // Of this one nothing is known yet.
         self.has = Inventory::default();
         self.about = self.has.hear(account);
-        self.about.append(&mut differences(&Wanted::default(), &self.wanted));
+        if !planted("start-untold") {
+            self.about.append(&mut differences(&Wanted::default(), &self.wanted));
+        }
         self.stale = true;
         self.generation += 1;
         let line = link.watch().map(Arc::new);
@@ -622,7 +634,7 @@ impl SupervisorThread {
 
     /// There is no data plane now; says why and when to try again.
     fn lost(&mut self, why: &str) {
-        let now = Instant::now();
+        let now = turns::now();
         let ended = self.launcher.reap();
         self.link = None;
         let wait = self.backoff.next(now);
@@ -669,8 +681,7 @@ impl SupervisorThread {
 /// Closes witnesses. Whoever closes a device last waits until everything is written back to it.
 pub(crate) fn close(gone: Vec<Arc<OwnedFd>>) {
     if !gone.is_empty() {
-        let closing = std::thread::Builder::new().name("closing".to_owned());
-        let _ = closing.spawn(move || drop(gone));
+        let _ = turns::apart("closing", move || drop(gone));
     }
 }
 

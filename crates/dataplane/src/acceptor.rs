@@ -35,6 +35,7 @@ type Come = Arc<dyn Fn() + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     waiting: Arc<Waiting>,
+    #[cfg_attr(sim, expect(dead_code, reason = "it is never stopped there"))]
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -96,6 +97,7 @@ impl Acceptor {
     }
 
     /// Ends the thread.
+    #[cfg(not(sim))]
     pub(crate) fn stop(&self) {
         locked(&self.waiting.entries).ended = true;
         self.waiting.wake();

@@ -26,6 +26,8 @@ use vhost::vhost_user::{BackendReqHandler, Error};
 mod condition;
 mod ended;
 mod event;
+#[cfg(sim)]
+mod simulated;
 
 pub(crate) use condition::Condition;
 use ended::Ended;
@@ -268,13 +270,6 @@ impl Shared {
             Ok(()) | Err(Error::SocketRetry(_)) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// What the client broke.
-    #[cfg(sim)]
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let condition = locked(&self.condition);
-        condition.broken.then(|| condition.reason.clone()).flatten()
     }
 
     /// A volume has another size now.

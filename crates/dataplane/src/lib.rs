@@ -48,6 +48,7 @@ mod shares;
 #[cfg(sim)]
 pub mod sim;
 mod storage;
+mod turns;
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -29,17 +29,23 @@ use protocol::message::{
     AdapterSpec, ChannelStatus, Failure, FailureCode, Initiator, MINOR, Reply, Request, Selection,
     Status, VERSION, VolumeStatus,
 };
-use protocol::stats::{CHANNELS_MAX, StatsRegion};
+use protocol::stats::CHANNELS_MAX;
+#[cfg(not(sim))]
+use protocol::stats::StatsRegion;
 
 use crate::Options;
-use crate::acceptor::{Acceptor, Entry};
+#[cfg(not(sim))]
+use crate::acceptor::Acceptor;
+use crate::acceptor::Entry;
 use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
+#[cfg(not(sim))]
 use crate::journal::Relay;
 use crate::lock::locked;
 use crate::outside::Outside;
 use crate::storage::Storage;
+use crate::turns::Thread;
 use going::{Going, Subject};
 use opening::Opening;
 use pools::OpenPool;
@@ -146,6 +152,9 @@ fn at_once<A: Sync, T: Send>(all: &[A], work: impl Fn(&A) -> T + Sync) -> Vec<T>
     if let [one] = all {
         return vec![work(one)];
     }
+    if cfg!(sim) {
+        return all.iter().map(work).collect();
+    }
     let work = &work;
     std::thread::scope(|threads| {
         let begin = |one| {
@@ -214,7 +223,10 @@ impl Plane {
         let count = options.channel_count().min(CHANNELS_MAX as u32);
         let balancer =
             Balancer::new().map_err(|source| ChannelError::System { index: 0, source })?;
-        let stats = StatsRegion::create(count as usize)?;
+        #[cfg(sim)]
+        let stats = crate::sim::stats();
+        #[cfg(not(sim))]
+        let stats = Arc::new(StatsRegion::create(count as usize)?);
         let channel = |index: u32| {
             let cpu = cpus.get(index as usize % cpus.len().max(1)).copied();
             let config = ChannelConfig {
@@ -231,11 +243,14 @@ impl Plane {
         let services = Services::start(&channels)
             .map_err(|source| ChannelError::System { index: 0, source })?;
         let services = Arc::new(services);
+        #[cfg(sim)]
+        let (relay, acceptor) = crate::sim::common();
+        #[cfg(not(sim))]
         let relay = Relay::start().map_err(|source| ChannelError::System { index: 0, source })?;
-        let outside = Arc::new(Outside::of(options.confine.is_some()));
+        #[cfg(not(sim))]
         let acceptor =
             Acceptor::start().map_err(|source| ChannelError::System { index: 0, source })?;
-        let stats = Arc::new(stats);
+        let outside = Arc::new(Outside::of(options.confine.is_some()));
         // Its ring is made before the process gives up making any.
         let pools = if cfg!(sim) {
             None
@@ -342,7 +357,7 @@ impl Plane {
         drop(adapters);
         // A pool that is being opened is given up; one that is being closed is closed below.
         let over = going.into_iter().filter(|(about, _)| !matches!(about, Subject::Pool(_)));
-        let over = over.filter_map(|(_, going)| going.thread).map(JoinHandle::join);
+        let over = over.filter_map(|(_, going)| going.thread).map(Thread::join);
         over.for_each(|over| assert!(over.is_ok(), "a panic ends the process"));
         uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
         let mut state = self.state();
@@ -402,6 +417,11 @@ fn those<T, S>(
 }
 
 impl Plane {
+    #[cfg(sim)]
+    pub(crate) fn adapter(&self, name: &str) -> Option<Arc<Adapter>> {
+        self.state().adapters.get(name).cloned()
+    }
+
     pub(crate) fn context(&self) -> &PlaneContext {
         &self.context
     }
@@ -409,6 +429,10 @@ impl Plane {
     /// Makes sockets again whose files were removed: while somebody asks how things are, since only a control plane can open one for a
     /// confined data plane. A thread of its own does it: no answer waits for a file system.
     fn look_after_sockets(&self) {
+        // Nobody removes sockets there.
+        if cfg!(sim) {
+            return;
+        }
         let Ok(mut lookout) = self.lookout.try_lock() else { return };
         let lately = |since: &Instant| since.elapsed() < LOOK_EVERY;
         if lookout.as_ref().is_some_and(|(it, since)| lately(since) || !it.is_finished()) {
@@ -430,8 +454,13 @@ impl Plane {
 
 impl Drop for Plane {
     fn drop(&mut self) {
+        // A dead process does nothing more.
+        if memory::is_ending() && cfg!(sim) {
+            return self.context.services.stop();
+        }
         self.balancer.stop();
         self.shut_down();
+        #[cfg(not(sim))]
         self.context.acceptor.stop();
         if let Some((thread, _)) = locked(&self.lookout).take() {
             let _ = thread.join();

@@ -22,7 +22,11 @@ use crate::outside::Outside;
 use crate::queues::{RingAddress, feature};
 use crate::storage::{OpenVolume, Storage};
 
+mod plane;
 mod wire;
+
+pub use plane::{Handler, end_threads};
+pub(crate) use plane::{belongs, stats};
 
 use wire::Wire;
 
@@ -34,6 +38,11 @@ pub struct House {
 
 /// What all simulations have: the thread of the log, and an acceptor, to which nobody comes.
 static COMMON: OnceLock<(Relay, Acceptor)> = OnceLock::new();
+
+pub(crate) fn common() -> (Relay, Acceptor) {
+    let common = || (Relay::start().expect("a thread"), Acceptor::start().expect("a thread"));
+    COMMON.get_or_init(common).clone()
+}
 
 impl House {
     /// Starts channels and services.
@@ -54,8 +63,7 @@ impl House {
             channels.into_iter().map(start).collect::<Result<_, String>>()?;
         let channels = Arc::new(channels);
         let services = Services::start(&channels).map_err(|error| error.to_string())?;
-        let common = || (Relay::start().expect("a thread"), Acceptor::start().expect("a thread"));
-        let (relay, acceptor) = COMMON.get_or_init(common).clone();
+        let (relay, acceptor) = common();
         let context = PlaneContext {
             channels,
             stats: Arc::clone(stats),

@@ -60,6 +60,8 @@ struct World {
     nested_every: u64,
     nested: bool,
     dead: bool,
+    /// How often the host has started again.
+    boots: u64,
     buried: Vec<Box<dyn FnOnce()>>,
     faults: Vec<&'static str>,
     story: VecDeque<String>,
@@ -118,6 +120,7 @@ pub fn begin(seed: u64, story_lines: usize) {
         nested_every: 0,
         nested: false,
         dead: false,
+        boots: 0,
         buried: Vec::new(),
         faults: Vec::new(),
         story: VecDeque::new(),
@@ -367,6 +370,14 @@ pub fn end_thread(id: u64) {
     drop(ended);
 }
 
+/// The thread whose turn it is has no other one.
+pub fn end_own_thread() {
+    with(|world| {
+        let current = world.current;
+        world.actors.retain(|actor| Some(actor.id) != current);
+    });
+}
+
 /// The thread whose turn it is sleeps from the end of its turn on, until it is woken or until a moment. Without a thread: nothing.
 pub fn fall_asleep(until: Option<u64>) -> Option<u64> {
     with(|world| {
@@ -394,7 +405,32 @@ pub fn sleep(time: Duration) {
         end
     });
     while with(|world| world.now_ns) < end {
-        others();
+        others_or_time();
+    }
+    with(|world| world.sleepers.pop());
+}
+
+/// Somebody else goes on. Where that are threads alone and all of them sleep, time goes to the next moment.
+fn others_or_time() {
+    let asleep = with(|world| {
+        let able = world.actors.iter().any(|actor| actor.is_able(world.now_ns));
+        world.beside.is_none() && !able
+    });
+    match next_waking().filter(|_| asleep) {
+        Some(at) => with(|world| world.now_ns = world.now_ns.max(at)),
+        None => others(),
+    }
+}
+
+/// Waits in the middle of something until something is so, for at most so long, while the others go on.
+pub fn wait(time: Duration, mut so: impl FnMut() -> bool) {
+    let end = with(|world| {
+        let end = world.now_ns + u64::try_from(time.as_nanos()).expect("not for centuries");
+        world.sleepers.push(end);
+        end
+    });
+    while !so() && with(|world| world.now_ns) < end {
+        others_or_time();
     }
     with(|world| world.sleepers.pop());
 }
@@ -405,12 +441,13 @@ pub fn sleeps() -> bool {
     with(|world| !world.sleepers.is_empty())
 }
 
-/// When the first one wakes by itself.
+/// When the next one wakes by itself. Whose time is over already, and waits for those above it on the stack, does not count.
 #[must_use]
 pub fn next_waking() -> Option<u64> {
     with(|world| {
         let threads = world.actors.iter().filter_map(|actor| actor.asleep.flatten());
-        threads.chain(world.sleepers.iter().copied()).min()
+        let all = threads.chain(world.sleepers.iter().copied());
+        all.filter(|at| *at > world.now_ns).min()
     })
 }
 
@@ -533,6 +570,17 @@ pub fn point() {
     }
 }
 
+/// How often the host has started again.
+#[must_use]
+pub fn boots() -> u64 {
+    with(|world| world.boots)
+}
+
+/// The host starts again.
+pub fn boot_again() {
+    with(|world| world.boots += 1);
+}
+
 /// The process is dead: what is dropped of it does nothing any more, and its memory stays for the kernel.
 pub fn set_dead(dead: bool) {
     with(|world| {
@@ -555,6 +603,12 @@ pub(crate) fn bury(end: impl FnOnce() + 'static) -> bool {
         with(|world| world.buried.push(Box::new(end)));
         true
     }
+}
+
+/// Nothing of a dead process is under way any more: the memory that was kept for that goes.
+pub fn exhume() {
+    let buried = with(|world| std::mem::take(&mut world.buried));
+    buried.into_iter().for_each(|end| end());
 }
 
 impl fmt::Display for Story {

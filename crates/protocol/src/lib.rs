@@ -21,6 +21,10 @@ pub mod socket;
 pub mod stats;
 
 pub use memory::inherited;
+/// For the control process, which has nothing else to do with that crate.
+pub use memory::planted;
+#[cfg(sim)]
+pub use memory::sim;
 
 /// Now, as messages, statistics and events say when something was: in milliseconds since 1970, by the host's clock, which may be set back.
 pub fn now_ms() -> u64 {

@@ -42,7 +42,10 @@ pub(crate) fn memory(file: &File, files: &dyn Files) -> io::Result<FileIdentity>
 
 /// This boot of the host.
 pub(crate) fn boot(files: &dyn Files) -> io::Result<String> {
-    Ok(files.text(Path::new("/proc/sys/kernel/random/boot_id"))?.trim().to_owned())
+    let text = files.text(Path::new("/proc/sys/kernel/random/boot_id"))?;
+    #[cfg(sim)]
+    let text = format!("{text} {}", memory::sim::boots());
+    Ok(text.trim().to_owned())
 }
 
 /// The name that a block device has for itself, whatever number the kernel gave it: its WWID, its UUID in the device mapper or

@@ -386,7 +386,8 @@ mod tests {
         assert_eq!(asked(&desired), [], "its LU is not there yet");
         let pool = wanted(&desired).pools["p"].uuid.clone();
         let identity = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
-        files::learn(&mut desired, &[("lu".to_owned(), Some(identity))].into());
+        let found = files::Found { path: None, identity: Some(identity) };
+        files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
         assert_eq!(asked(&desired), [SnapshotSpec { id: 1, lus: vec![7] }]);
         assert_eq!(origin(&desired), (Some(0), None), "it is of no snapshot that there is");
         let made = |id, number| {

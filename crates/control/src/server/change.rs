@@ -14,7 +14,9 @@ use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
 use crate::reconcile::reconcile;
 use crate::supervisor::View;
+use crate::turns;
 use fabric::attribute::Object;
+use protocol::planted;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,6 +168,7 @@ impl Server {
             done
         }));
         let ended = tokio::select! {
+            biased;
             ended = &mut task => ended,
             Ok(begun) = &mut begun => return Ok(begun),
         };
@@ -291,7 +294,7 @@ impl Server {
         if options.dry_run {
             return Ok(Attempt::Done(judged.done()));
         }
-        if !options.allow.force && !judged.losses.is_empty() {
+        if !options.allow.force && !judged.losses.is_empty() && !planted("losses-unseen") {
             return Err(loss::refusal(&judged.losses));
         }
         let touched = judged.touched();
@@ -392,7 +395,7 @@ impl Server {
         self.learn_files(&mut now);
         let mut next = now.clone();
         edit(&mut next)?;
-        allocations::settle(&now, &mut next, fresh_number())?;
+        allocations::settle(&now, &mut next, turns::fresh_number())?;
         next.discovered = Arc::clone(&now.discovered);
         let Transition { next, changes } = {
             let mut neighbours = self.neighbours.lock().unwrap_or_else(PoisonError::into_inner);
@@ -437,7 +440,8 @@ impl Server {
                     .help(format!("wait until it is gone ({why}), or take another name")));
             }
             let memory = own_file(name, set, &self.paths);
-            for path in memory.into_iter().chain([self.paths.reservations(name)]) {
+            let left = memory.into_iter().chain([self.paths.reservations(name)]);
+            for path in left.filter(|_| !planted("file-left")) {
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     Ok(()) => {
@@ -455,10 +459,4 @@ impl Server {
         }
         Ok(())
     }
-}
-
-/// A number that no other server has drawn: the standard library's hashers begin with random keys of the system.
-fn fresh_number() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::hash::RandomState::new().build_hasher().finish()
 }

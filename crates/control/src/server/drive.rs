@@ -11,11 +11,12 @@ use crate::model::{Desired, san};
 use crate::operation::{Action, Carried, Edit, Facts, Operation, Step, Work, next};
 use crate::reconcile::Subject;
 use crate::trail::Kind as EventKind;
+use crate::turns;
 use fabric::attribute::{Object, attr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a change of a volume waits for it: a little longer than a data plane waits for who has its file.
 const OPENING_WAIT: Duration = Duration::from_secs(40);
@@ -108,10 +109,10 @@ impl Server {
         concerned: &BTreeSet<String>,
     ) -> Result<ApplyOutcome, ApiError> {
         let mut told = ApplyOutcome::default();
-        let until = Instant::now() + OPENING_WAIT;
+        let until = turns::now() + OPENING_WAIT;
         loop {
             let Some(operation) = self.registry.get(id) else { return Ok(told) };
-            let late = Instant::now() > until;
+            let late = turns::now() > until;
             match next(&operation, &facts) {
                 Action::Commit => return Ok(told),
                 Action::Nothing => {

@@ -5,6 +5,7 @@ use crate::error::{ApiError, Code};
 use crate::hba::{Disk, HbaError, Sysfs, is_held};
 use crate::model::Desired;
 use crate::model::discovered::{Discovered, Vport, unit, vports};
+use crate::turns;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -38,7 +39,7 @@ impl Server {
         let mut found = Discovered::default();
         let mut gone: BTreeSet<Vport> = BTreeSet::new();
         // The kernel answers when the HBA has.
-        tokio::task::block_in_place(|| {
+        turns::blocking(|| {
             let unwanted = known.allocations.vports.iter().filter(|vport| !all.contains(vport));
             gone.extend(unwanted.filter(|vport| removed(&sysfs, vport)).cloned());
             for (adapter, vport) in &wanted {

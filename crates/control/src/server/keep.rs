@@ -2,6 +2,7 @@
 
 use super::shared::Server;
 use crate::error::{ApiError, Code};
+use crate::turns;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -33,10 +34,10 @@ impl Server {
         let refused = if unsure { self.commit(&mut ledger, &self.desired()).err() } else { None };
         let store = match refused {
             Some(refusal) => Some(refusal.message),
-            None => tokio::task::block_in_place(|| ledger.store.mend()),
+            None => turns::blocking(|| ledger.store.mend()),
         };
         drop(ledger);
-        let events = tokio::task::block_in_place(|| self.trail.mend());
+        let events = turns::blocking(|| self.trail.mend());
         let not_kept = |what: &str, why: String| {
             ApiError::new(Code::Failed, format!("{what}: {why}"))
                 .help("free some space or mend the disk; it is tried again by itself")

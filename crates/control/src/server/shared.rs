@@ -15,11 +15,13 @@ use crate::reconcile::Subject;
 use crate::store::{Store, StoreError};
 use crate::supervisor::{Known, Launcher, Supervisor, View};
 use crate::trail::{Kind, Trail};
+use crate::turns;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use fabric::suggest;
 use protocol::message::Status;
 use protocol::opener::Passing;
+use protocol::planted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -336,8 +338,11 @@ impl Server {
     /// Stores a state, with the operations as they are in memory.
     pub(super) fn commit(&self, ledger: &mut Ledger, next: &Desired) -> Result<(), ApiError> {
         let journal = self.registry.journal();
+        if planted("said-first") {
+            *self.desired.write().unwrap_or_else(PoisonError::into_inner) = next.clone();
+        }
         // Milliseconds, for two syncs; changes are rare.
-        tokio::task::block_in_place(|| ledger.store.commit(next, &journal)).map_err(|error| {
+        turns::blocking(|| ledger.store.commit(next, &journal)).map_err(|error| {
             let replaced = matches!(error, StoreError::Replaced(_));
             let help = if replaced { REPLACED_HELP } else { STORE_HELP };
             ApiError::new(Code::Failed, error.to_string()).help(help)

@@ -5,6 +5,7 @@
 use super::shared::Server;
 use crate::paths::Paths;
 use crate::statistics::{AdapterFile, MORE};
+use crate::turns;
 use fabric::attribute::words::AdapterKind;
 use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
@@ -49,10 +50,10 @@ impl Server {
                     return;
                 }
                 let Some(server) = server.upgrade() else { return };
-                let start = Instant::now();
+                let start = turns::now();
                 // Reading memory and writing small files of a tmpfs.
-                tokio::task::block_in_place(|| server.write_stats_files());
-                took = start.elapsed();
+                turns::blocking(|| server.write_stats_files());
+                took = turns::now().saturating_duration_since(start);
             }
         });
     }
@@ -76,11 +77,13 @@ impl Server {
             .collect();
         let counted: BTreeMap<_, _> =
             readers.iter().map(|(name, reader)| (name.clone(), reader.count(PULSE))).collect();
-        if files.counted == counted && files.at.is_some_and(|at| at.elapsed() < AGE) {
+        if files.counted == counted
+            && files.at.is_some_and(|at| turns::now().saturating_duration_since(at) < AGE)
+        {
             return;
         }
         files.counted = counted;
-        files.at = Some(Instant::now());
+        files.at = Some(turns::now());
         let adapters = self.known_adapters(AdapterKind::Fc);
         let mut texts = BTreeMap::new();
         for (dataplane, reader) in &readers {
@@ -163,8 +166,8 @@ fn forget_old(paths: &Paths) {
     if !moved && folder.exists() {
         return remove_all(paths);
     }
-    let thread = std::thread::Builder::new().name("old-statistics".to_owned());
-    if let Err(error) = thread.spawn(move || aside.iter().for_each(|aside| forget(aside))) {
+    let remove = move || aside.iter().for_each(|aside| forget(aside));
+    if let Err(error) = turns::apart("old-statistics", remove) {
         tracing::warn!(%error, "old statistics files stay");
     }
 }

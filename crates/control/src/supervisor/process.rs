@@ -1,10 +1,11 @@
 //! The data plane as a process: connecting, starting, waiting for its end.
 
-use super::pulse::is_absent;
+use super::pulse::{Asking, Asks, is_absent};
 use crate::link::{Link, LinkError, SocketLink, listener};
 use crate::model::resolve::DataPlaneSpec;
+use crate::turns;
 use protocol::place::{claimant, reach};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -40,6 +41,10 @@ pub trait Launcher: Send {
     fn await_end(&mut self, kill: bool) -> bool;
     /// Where it takes messages.
     fn socket(&self) -> &Path;
+    /// A way of its own on which it is asked how it is.
+    fn line(&self) -> Box<dyn Asks> {
+        Box::new(Asking::at(self.socket().to_owned()))
+    }
 }
 
 /// Starts `trunkline dataplane` as a process of its own session.
@@ -310,18 +315,12 @@ fn last_error(log: &Path, from: u64) -> Option<String> {
 
 /// Waits, on a thread of its own, until the stream hangs up.
 pub(super) fn watch(stream: UnixStream, gone: impl FnOnce() + Send + 'static) {
-    let wait = move || {
-        loop {
-            let mut fds = [PollFd::new(&stream, PollFlags::RDHUP)];
-            match poll(&mut fds, None) {
-                Err(rustix::io::Errno::INTR) => {}
-                // No data is asked for, so whatever comes is the end.
-                _ => break,
-            }
-        }
-        gone();
+    let hung_up = move |patience: Option<&Timespec>| {
+        let mut fds = [PollFd::new(&stream, PollFlags::RDHUP)];
+        // No data is asked for, so whatever comes is the end.
+        !matches!(poll(&mut fds, patience), Err(rustix::io::Errno::INTR) | Ok(0))
     };
-    if let Err(error) = std::thread::Builder::new().name("hangup".to_owned()).spawn(wait) {
+    if let Err(error) = turns::when("hangup", hung_up, gone) {
         tracing::warn!(%error, "cannot watch the data plane; its end is noticed at the next call");
     }
 }

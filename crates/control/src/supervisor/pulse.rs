@@ -10,6 +10,7 @@ use super::ailing::{ERRORS, Errors};
 use super::view::{Known, View, lock};
 use super::visits;
 use crate::trail::{Kind, Trail};
+use crate::turns::{self, Attends};
 use protocol::message::{
     Account, Changes, MINOR, Reply, Request, Selection, Status, VERSION, VolumeStatus,
 };
@@ -17,7 +18,7 @@ use protocol::place::reach;
 use protocol::socket::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -45,10 +46,10 @@ enum Ask {
 }
 
 impl Pulse {
-    /// Starts the thread, for the data plane of that name behind that socket.
+    /// Starts the thread, for the data plane of that name at the end of that line.
     pub(super) fn start(
         name: &str,
-        socket: PathBuf,
+        line: Box<dyn Asks>,
         view: Arc<Mutex<View>>,
         trail: Arc<Trail>,
         supervisor: Sender<Command>,
@@ -57,16 +58,15 @@ impl Pulse {
         let errors = Errors::default();
         let body = PulseThread {
             name: name.to_owned(),
-            socket,
+            line,
             view,
             trail,
             supervisor,
-            line: None,
             told: None,
             errors,
+            due: turns::now() + EVERY,
         };
-        let thread = std::thread::Builder::new().name(format!("pulse-{name}"));
-        thread.spawn(move || body.run(&inbox))?;
+        turns::start(format!("pulse-{name}"), inbox, body)?;
         Ok(Pulse { asks })
     }
 
@@ -88,6 +88,7 @@ impl Pulse {
 }
 
 /// A connection, and since when an answer is awaited on it.
+#[derive(Debug)]
 struct Line {
     connection: Connection,
     pending: Option<Instant>,
@@ -98,18 +99,27 @@ struct Line {
 
 struct PulseThread {
     name: String,
-    socket: PathBuf,
+    line: Box<dyn Asks>,
     view: Arc<Mutex<View>>,
     trail: Arc<Trail>,
     supervisor: Sender<Command>,
-    line: Option<Line>,
     /// The account up to which it was told what happened.
     told: Option<Arc<Status>>,
     errors: Errors,
+    /// When it asks although nobody wants to know.
+    due: Instant,
+}
+
+/// How a data plane is asked how it is. Tests bring one without a socket.
+pub trait Asks: Send {
+    /// Asks for what is named, or for all, and waits a little. `since`: it is silent since then.
+    fn look(&mut self, of: Option<Selection>, since: Option<Instant>) -> Look;
 }
 
 /// How a look ended.
-enum Look {
+#[derive(Debug)]
+pub enum Look {
+    /// With its account.
     Answered(Box<Status>),
     /// What was named.
     Named(Box<Changes>),
@@ -119,42 +129,62 @@ enum Look {
     Silent(Instant),
 }
 
-impl PulseThread {
-    fn run(mut self, inbox: &Receiver<Ask>) {
-        loop {
-            let mut waiting = Vec::new();
-            match inbox.recv_timeout(EVERY) {
-                Ok(Ask::Of(of, done)) => {
-                    let _ = done.send(self.look_at(of));
-                    continue;
-                }
-                Ok(Ask::All(done)) => waiting.push(done),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+impl Attends for PulseThread {
+    type Message = Ask;
+
+    fn due(&self) -> Option<Instant> {
+        Some(self.due)
+    }
+
+    fn attend(&mut self, ask: Option<Ask>, inbox: &Receiver<Ask>) -> bool {
+        let mut waiting = Vec::new();
+        match ask {
+            Some(Ask::Of(of, done)) => {
+                let _ = done.send(self.look_at(of));
+                return true;
             }
-            // Whoever came before the question is asked gets its answer.
-            let mut named = Vec::new();
-            for ask in inbox.try_iter() {
-                match ask {
-                    Ask::All(done) => waiting.push(done),
-                    Ask::Of(_, done) => named.push(done),
-                }
-            }
-            let look = self.look(None, Instant::now() + PATIENCE);
-            self.note(look);
-            for done in waiting {
-                let _ = done.send(());
-            }
-            for done in named {
-                let _ = done.send(None);
+            Some(Ask::All(done)) => waiting.push(done),
+            None => {}
+        }
+        // Whoever came before the question is asked gets its answer.
+        let mut named = Vec::new();
+        for ask in inbox.try_iter() {
+            match ask {
+                Ask::All(done) => waiting.push(done),
+                Ask::Of(_, done) => named.push(done),
             }
         }
+        let look = self.look(None);
+        self.note(look);
+        for done in waiting {
+            let _ = done.send(());
+        }
+        for done in named {
+            let _ = done.send(None);
+        }
+        self.due = turns::now() + EVERY;
+        true
+    }
+}
+
+impl PulseThread {
+    fn look(&mut self, of: Option<Selection>) -> Look {
+        let (since, pid) = {
+            let view = lock(&self.view);
+            (view.silent, view.pid)
+        };
+        let look = self.line.look(of, since);
+        // The supervisor is connected still, where only the file of the socket is gone.
+        if matches!(look, Look::Nobody) && pid.is_some() {
+            let _ = self.supervisor.send(Command::Unreachable);
+        }
+        look
     }
 
     fn look_at(&mut self, of: Selection) -> Option<Changes> {
         // Whoever was silent is asked for all: what it has to say of that is to be noted.
         let of = Some(of).filter(|_| lock(&self.view).silent.is_none());
-        match self.look(of, Instant::now() + PATIENCE) {
+        match self.look(of) {
             Look::Named(changes) => Some(*changes),
             other => {
                 self.note(other);
@@ -191,14 +221,14 @@ impl PulseThread {
                 Some((Kind::DataplaneSilent, format!("{pid}does not answer")))
             }
             (Some(since), None) => {
-                let seconds = since.elapsed().as_secs();
+                let seconds = turns::now().saturating_duration_since(since).as_secs();
                 Some((Kind::DataplaneAnswers, format!("{pid}was silent for {seconds} s")))
             }
             _ => None,
         };
         view.silent = silent;
         let counted = view.stats.as_ref().map(|stats| stats.count(ERRORS));
-        let take = |counted| self.errors.take(&counted, Instant::now());
+        let take = |counted| self.errors.take(&counted, turns::now());
         let errors = counted.map(take).unwrap_or_default();
         view.ailing = self.errors.ailing();
         drop(view);
@@ -212,25 +242,28 @@ impl PulseThread {
             self.trail.note(kind, Some(&volume), message);
         }
     }
+}
 
-    /// Asks for what is named, or for all.
-    fn look(&mut self, of: Option<Selection>, until: Instant) -> Look {
+/// Asks through a connection of its own.
+#[derive(Debug)]
+pub(super) struct Asking {
+    socket: PathBuf,
+    line: Option<Line>,
+}
+
+impl Asks for Asking {
+    fn look(&mut self, of: Option<Selection>, since: Option<Instant>) -> Look {
+        let until = turns::now() + PATIENCE;
         // A connection that ended since the last look is made anew, once.
         for _ in 0..2 {
             let line = match self.line.take() {
                 Some(line) => line,
                 None => match self.connect() {
                     Ok(line) => line,
-                    Err(error) if is_absent(&error) => {
-                        // The supervisor is connected still, where only the file of the socket is gone.
-                        if lock(&self.view).pid.is_some() {
-                            let _ = self.supervisor.send(Command::Unreachable);
-                        }
-                        return Look::Nobody;
-                    }
+                    Err(error) if is_absent(&error) => return Look::Nobody,
                     // A backlog that is full: it accepts nobody.
                     Err(_) => {
-                        return Look::Silent(lock(&self.view).silent.unwrap_or_else(Instant::now));
+                        return Look::Silent(since.unwrap_or_else(turns::now));
                     }
                 },
             };
@@ -241,6 +274,12 @@ impl PulseThread {
         }
         Look::Nobody
     }
+}
+
+impl Asking {
+    pub(super) fn at(socket: PathBuf) -> Asking {
+        Asking { socket, line: None }
+    }
 
     fn connect(&self) -> std::io::Result<Line> {
         let stream = reach(&self.socket)?;
@@ -249,12 +288,7 @@ impl PulseThread {
         let mut connection = Connection::new(stream);
         let hello = Request::Hello { version: VERSION, minor: MINOR };
         connection.send(&hello, &[]).map_err(std::io::Error::other)?;
-        Ok(Line {
-            connection,
-            pending: Some(Instant::now()),
-            minor: 0,
-            account: Account::default(),
-        })
+        Ok(Line { connection, pending: Some(turns::now()), minor: 0, account: Account::default() })
     }
 
     /// Nothing when the connection has ended.
@@ -269,10 +303,10 @@ impl PulseThread {
                     None => Account::question(line.minor),
                 };
                 line.connection.send(&question, &[]).ok()?;
-                (line.pending, asked) = (Some(Instant::now()), Some(named.is_some()));
+                (line.pending, asked) = (Some(turns::now()), Some(named.is_some()));
             }
             if !readable(&line.connection, until) {
-                let since = line.pending.unwrap_or_else(Instant::now);
+                let since = line.pending.unwrap_or_else(turns::now);
                 self.line = Some(line);
                 return Some(Look::Silent(since));
             }
@@ -351,7 +385,7 @@ pub(super) fn is_absent(error: &std::io::Error) -> bool {
 
 fn readable(connection: &Connection, until: Instant) -> bool {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(turns::now());
         let timeout = Timespec::try_from(left).ok();
         let mut fds = [PollFd::new(connection.stream(), PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {

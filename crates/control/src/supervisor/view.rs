@@ -5,6 +5,7 @@ use crate::error::ApiError;
 use crate::model::files::Opened;
 use crate::model::resolve::DataPlaneSpec;
 use crate::reconcile::Subject;
+use crate::turns;
 use protocol::message::Status;
 use protocol::stats::StatsReader;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub struct Known {
 impl Known {
     /// What was said just now.
     pub fn new(status: Status) -> Known {
-        Known { status: Arc::new(status), at: Instant::now() }
+        Known { status: Arc::new(status), at: turns::now() }
     }
 }
 
@@ -84,7 +85,7 @@ impl View {
             return self.trouble.clone();
         };
         let pid = self.pid.map(|pid| format!("process {pid} ")).unwrap_or_default();
-        let seconds = since.elapsed().as_secs();
+        let seconds = turns::now().saturating_duration_since(since).as_secs();
         Some(format!("{pid}has not answered for {seconds} s"))
     }
 }

@@ -10,7 +10,6 @@
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use protocol::message::{Failure, FailureCode, Reply, Request};
@@ -18,6 +17,7 @@ use protocol::message::{Failure, FailureCode, Reply, Request};
 use super::{Plane, State, failure};
 use crate::adapter::Adapter;
 use crate::lock::locked;
+use crate::turns::{self, Thread};
 
 /// How long whoever asks for a change waits for it. One connection carries one message at a time, so that all others wait as long.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
@@ -50,7 +50,7 @@ pub(crate) struct Going {
     holds: Vec<Subject>,
     number: u64,
     /// Until it is over.
-    pub(super) thread: Option<JoinHandle<()>>,
+    pub(super) thread: Option<Thread>,
     outcome: Option<Result<(), Failure>>,
 }
 
@@ -147,8 +147,7 @@ impl Plane {
         })));
         let of_thread = Arc::clone(&job);
         // It needs the state's lock to end, so that it is noted before that.
-        let thread = std::thread::Builder::new().name("changing".into());
-        let thread = thread.spawn(move || carry_out(&of_thread)).ok();
+        let thread = turns::spawn("changing", move || carry_out(&of_thread)).ok();
         let here = thread.is_none();
         let going = Going { asked, what, holds, number, thread, outcome: None };
         state.going.insert(about.clone(), going);
@@ -157,17 +156,17 @@ impl Plane {
             // Without a thread it is waited for.
             carry_out(&job);
         }
-        let outcome = over.recv_timeout(GRACE);
+        let outcome = turns::wait(&over, GRACE);
         let mut state = self.state();
         let mine = state.going.get(&about).is_some_and(|going| going.number == number);
         match outcome {
-            Ok(outcome) => {
+            Some(outcome) => {
                 if mine {
                     state.going.remove(&about);
                 }
                 outcome.map(|()| Reply::Done)
             }
-            Err(_) => Err(goes_on(&about, what)),
+            None => Err(goes_on(&about, what)),
         }
     }
 }

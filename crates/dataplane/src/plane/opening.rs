@@ -19,6 +19,7 @@ use super::volumes::{identity, no_thread, open_volume, reopen_volume, take_out};
 use super::{Plane, State, failure, in_use};
 use crate::lock::locked;
 use crate::storage::OpenVolume;
+use crate::turns;
 
 /// An opening that was begun, and is not over or not told.
 pub(crate) struct Opening {
@@ -166,29 +167,28 @@ impl Plane {
         let (done, over) = mpsc::channel();
         let whose = Arc::clone(&waits_for);
         let (changes, all) = (Arc::clone(&self.changes), Arc::clone(&self.state));
-        let thread = std::thread::Builder::new().name("opening".into());
         let (outside, owner) = (Arc::clone(&self.context.outside), self.owner());
-        let begun =
-            thread.spawn(move || open(&*outside, &changes, &all, plan, owner, &whose, &done));
+        let work = move || open(&*outside, &changes, &all, plan, owner, &whose, &done);
+        let begun = turns::spawn("opening", work);
         if let Err(error) = begun {
             self.state().opening.remove(&name);
             return Err(no_thread(&name, &error));
         }
-        let outcome = over.recv_timeout(GRACE);
+        let outcome = turns::wait(&over, GRACE);
         let mut state = self.state();
         let mine = |opening: &&Opening| Arc::ptr_eq(&opening.waits_for, &waits_for);
         let goes_on = state.opening.get(&name).filter(mine).map(Opening::goes_on);
         match (outcome, goes_on) {
-            (Ok(outcome), there) => {
+            (Some(outcome), there) => {
                 if there.is_some() {
                     state.opening.remove(&name);
                 }
                 outcome.map(|()| Reply::Done)
             }
-            (Err(_), Some(goes_on)) => Err(goes_on),
+            (None, Some(goes_on)) => Err(goes_on),
             // It was over in this moment, or was given up.
-            (Err(_), None) if state.storage.volumes.contains_key(&name) => Ok(Reply::Done),
-            (Err(_), None) => Err(failure(
+            (None, None) if state.storage.volumes.contains_key(&name) => Ok(Reply::Done),
+            (None, None) => Err(failure(
                 FailureCode::System,
                 format!("volume {name}: given up"),
                 "put it again",

@@ -15,6 +15,7 @@ use super::opening::{Plan, not_shared};
 use super::{Plane, Renewal, State, at_once, failure, in_use, not_found};
 use crate::lock::locked;
 use crate::storage::{Identity, OpenVolume};
+use crate::turns;
 
 pub(super) fn identity(spec: &VolumeSpec) -> Option<Identity> {
     let found = std::fs::metadata(spec.kind.path()?).ok()?;
@@ -125,12 +126,11 @@ impl Plane {
             // Whoever asked may wait no more.
             let _ = tell.send(seen);
         };
-        let thread = std::thread::Builder::new().name("opening".into());
-        if let Err(error) = thread.spawn(look) {
+        if let Err(error) = turns::spawn("opening", look) {
             self.state().looking.remove(name);
             return Err(no_thread(name, &error));
         }
-        told.recv_timeout(going::GRACE).map_err(|_| does_not_answer(name))
+        turns::wait(&told, going::GRACE).ok_or_else(|| does_not_answer(name))
     }
 
     /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
