@@ -282,10 +282,10 @@ fn pass_to_next(clients: &Clients, idle: &Idle) -> bool {
     let now = sim::now_ns();
     let passes = at.saturating_sub(now) + 1;
     if sim::all_sleep() && kernel::is_quiet() {
-        idle.set(idle.get() + passes);
         // Whom the kernel has refused everything waits for it until then, and is not forgotten.
         let waits = (now + passes).saturating_sub(kernel::refused_at() + REFUSED_NS);
         let late = passes.min(waits);
+        idle.set(idle.get() + late);
         // Moment by moment: between two looks of this module's there may be a whole change, in which clients go on.
         for client in clients.iter() {
             // One that is in the middle of a step has not kicked yet.
