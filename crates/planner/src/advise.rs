@@ -56,7 +56,7 @@ mod view;
 mod vnic;
 mod vscsi;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use loads::loads;
 
@@ -78,11 +78,12 @@ use view::{Role, View};
 pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
     let view = View::new(captures, facts);
     let mut answer = Answer::default();
+    let mut objects: BTreeMap<Kind, Vec<Object<'_>>> = BTreeMap::new();
     for rule in rules() {
-        let objects = objects::of(&view, rule.on);
+        let objects = objects.entry(rule.on).or_insert_with(|| objects::of(&view, rule.on));
         let mut about = false;
-        for object in objects {
-            about |= answer.ask(&view, rule, &object);
+        for object in objects.iter() {
+            about |= answer.ask(&view, rule, object);
         }
         if !about && of_captured(&view, rule) {
             answer.absent(rule);

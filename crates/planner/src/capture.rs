@@ -107,6 +107,13 @@ pub struct Read<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Wwn(pub u64);
 
+impl Wwn {
+    /// Whether it is one of those that a hypervisor gives to virtual adapters: of the kind that its first digit calls C.
+    pub fn is_virtual(self) -> bool {
+        self.0 >> 60 == 0xC
+    }
+}
+
 impl std::fmt::Display for Wwn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, byte) in self.0.to_be_bytes().iter().enumerate() {
@@ -323,6 +330,9 @@ pub struct Captures {
     pub unread: Vec<Unread>,
     /// Reports that were recognised and not read.
     pub refused: Vec<Refused>,
+    /// How many lines the reports of the files have that were read.
+    #[serde(skip)]
+    lines: usize,
 }
 
 impl Captures {
@@ -336,17 +346,15 @@ impl Captures {
     /// Any bytes can be given: what is no report is kept in [`Captures::unread`]. What is beyond the [`limits`] is left
     /// out and said in the file's notes.
     pub fn read(&mut self, name: &str, bytes: &[u8], taken: Option<Taken>) {
+        let before = self.reports.len();
         session::read(self, name, bytes, taken);
+        let new = self.reports.iter().skip(before);
+        self.lines += new.map(|report| report.head().lines()).sum::<usize>();
     }
 
     /// How much is kept: reports, and passages that belong to none.
     fn entries(&self) -> usize {
         self.reports.len() + self.unread.len() + self.refused.len()
-    }
-
-    /// How many lines the reports have.
-    fn lines(&self) -> usize {
-        self.reports.iter().map(|report| report.head().lines()).sum()
     }
 
     /// The name of the file that `at` counts.

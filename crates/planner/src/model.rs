@@ -182,7 +182,7 @@ impl Model {
 pub(crate) fn in_order(captures: &Captures, reports: &mut Vec<&Report>) {
     let place = |report: &&Report| {
         let first = report.head().first;
-        (captures.file_name(first).to_owned(), first)
+        (captures.file_name(first), first)
     };
     reports.sort_by_cached_key(place);
     let Some(usual) = usual_zone(reports.iter().copied()) else { return };

@@ -116,11 +116,10 @@ fn tell_by_port(drafts: &mut Vec<Draft>) {
     let mut told: Vec<Draft> = Vec::with_capacity(drafts.len());
     for draft in drafts.drain(..) {
         let same = |other: &&mut Draft| {
-            draft.rule == "server-no-element"
-                && (other.rule, other.host, other.object())
-                    == (draft.rule, draft.host, draft.object())
+            (other.rule, other.host, other.object()) == (draft.rule, draft.host, draft.object())
         };
-        match told.iter_mut().find(same) {
+        let told_once = draft.rule == "server-no-element";
+        match told_once.then(|| told.iter_mut().find(same)).flatten() {
             Some(first) => first.joins(draft),
             None => told.push(draft),
         }

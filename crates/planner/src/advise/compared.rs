@@ -47,8 +47,7 @@ pub(super) fn compared(
     findings: &[Finding],
     coverage: &[Judged],
 ) -> Vec<Compared> {
-    let findings = by_system(findings, |one| &one.system);
-    let coverage = by_system(coverage, |one| &one.system);
+    let here = Here::new(findings, coverage);
     let mut all = Vec::new();
     for (host, report) in view.reports() {
         let Report::Part(report) = report else { continue };
@@ -74,43 +73,71 @@ pub(super) fn compared(
                 value,
                 suggested: advice.suggested.value.clone(),
                 weight: weight.join(", "),
-                here: here(advice, of(&findings, system), of(&coverage, system)),
+                here: here.of(advice, system),
             });
         }
     }
     all
 }
 
-fn by_system<T>(all: &[T], system: impl Fn(&T) -> &str) -> BTreeMap<&str, Vec<&T>> {
-    let mut by_system: BTreeMap<&str, Vec<&T>> = BTreeMap::new();
-    for one in all {
-        by_system.entry(system(one)).or_default().push(one);
-    }
-    by_system
+/// What the rules came to, by the system, the rule and a word of the object's name.
+struct Here<'a> {
+    findings: &'a [Finding],
+    coverage: &'a [Judged],
+    by_word: BTreeMap<(&'a str, &'a str, &'a str), Said>,
 }
 
-fn of<'a, T>(by_system: &'a BTreeMap<&str, Vec<&'a T>>, system: &str) -> &'a [&'a T] {
-    by_system.get(system).map_or(&[], Vec::as_slice)
+/// Places in the lists of findings and judgements.
+#[derive(Default)]
+struct Said {
+    /// The first finding.
+    found: Option<usize>,
+    /// The first that was not judged.
+    open: Option<usize>,
 }
 
-/// What the rules came to, by what they found and judged of the advice's system.
-fn here(advice: &PartAdvice, findings: &[&Finding], coverage: &[&Judged]) -> String {
-    let letters = advice.about.chars().filter(char::is_ascii_alphanumeric);
-    let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
-    let known = RULES.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));
-    let Some((_, rules)) = known else { return "no rule here is about it".to_owned() };
-    let meant = |object: &str| {
-        let device = advice.device.as_deref();
-        device.is_none_or(|name| object.split(' ').any(|word| word == name))
-    };
-    let found = findings.iter().find(|one| rules.contains(&one.rule) && meant(&one.object));
-    if let Some(found) = found {
-        return format!("found too: {} ({})", found.title, found.rule);
+impl<'a> Here<'a> {
+    fn new(findings: &'a [Finding], coverage: &'a [Judged]) -> Self {
+        let mut by_word: BTreeMap<_, Said> = BTreeMap::new();
+        let wanted = |rule: &str| RULES.iter().any(|(_, rules)| rules.contains(&rule));
+        for (at, one) in findings.iter().enumerate().filter(|(_, one)| wanted(one.rule)) {
+            for word in words(&one.object) {
+                let said = by_word.entry((one.system.as_str(), one.rule, word)).or_default();
+                said.found.get_or_insert(at);
+            }
+        }
+        for (at, one) in coverage.iter().enumerate().filter(|(_, one)| wanted(one.rule)) {
+            for word in words(&one.object) {
+                let said = by_word.entry((one.system.as_str(), one.rule, word)).or_default();
+                if one.state == State::NotJudged {
+                    said.open.get_or_insert(at);
+                }
+            }
+        }
+        Self { findings, coverage, by_word }
     }
-    let judged = || coverage.iter().filter(|one| rules.contains(&one.rule) && meant(&one.object));
-    match judged().find(|one| one.state == State::NotJudged) {
-        Some(open) => format!("not judged; what would decide: {}", open.capture),
-        None if judged().next().is_some() => "judged, and in order by the captures".to_owned(),
-        None => format!("nothing was captured that {} judges", rules.join(" or ")),
+
+    /// By what was found and judged of the advice's system.
+    fn of(&self, advice: &PartAdvice, system: &str) -> String {
+        let letters = advice.about.chars().filter(char::is_ascii_alphanumeric);
+        let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+        let known = RULES.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));
+        let Some((_, rules)) = known else { return "no rule here is about it".to_owned() };
+        let word = advice.device.as_deref().unwrap_or("");
+        let said = || rules.iter().filter_map(|rule| self.by_word.get(&(system, *rule, word)));
+        let first = |place: fn(&Said) -> Option<usize>| said().filter_map(place).min();
+        if let Some(found) = first(|said| said.found).and_then(|at| self.findings.get(at)) {
+            return format!("found too: {} ({})", found.title, found.rule);
+        }
+        match first(|said| said.open).and_then(|at| self.coverage.get(at)) {
+            Some(open) => format!("not judged; what would decide: {}", open.capture),
+            None if said().next().is_some() => "judged, and in order by the captures".to_owned(),
+            None => format!("nothing was captured that {} judges", rules.join(" or ")),
+        }
     }
+}
+
+/// The words of an object's name, and the one that stands for all of them.
+fn words(object: &str) -> impl Iterator<Item = &str> {
+    std::iter::once("").chain(object.split(' ').filter(|word| !word.is_empty()))
 }

@@ -142,9 +142,7 @@ pub(super) fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
     let mut rows: BTreeMap<(usize, &str), Vec<(bool, &ClientRow)>> = BTreeMap::new();
     for (vios, report) in view.reports() {
         let Report::FcstatClient(report) = report else { continue };
-        let first = report.rows.first().map(|row| row.hostname.as_str());
-        for row in &report.rows {
-            let own = Some(row.hostname.as_str()) == first;
+        for (own, row) in report.owned() {
             let host = if own { Some(vios) } else { view.model.named_at(row.at) };
             if let Some(host) = host {
                 rows.entry((host, &row.device)).or_default().push((own, row));

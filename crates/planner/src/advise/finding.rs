@@ -82,10 +82,18 @@ impl Finding {
     /// Whether it is about this system; what is about a pair is about both, and what explains another's trouble about that.
     #[must_use]
     pub fn is_of(&self, system: &str) -> bool {
-        let on = |part: &str| part.strip_suffix(system).is_some_and(|rest| rest.ends_with(" on "));
-        self.system == system
-            || self.affects.iter().any(|other| other == system)
-            || self.object.split(" and ").any(on)
+        self.systems().contains(system)
+    }
+
+    /// The systems that it is about, and what could be one's name in what the object is called.
+    pub(super) fn systems(&self) -> BTreeSet<&str> {
+        // A name may have an ` on ` in itself, as that of a file can.
+        let names = |part| {
+            std::iter::successors(Some(part), |rest: &&str| Some(rest.split_once(" on ")?.1))
+        };
+        let named = self.object.split(" and ").flat_map(move |part| names(part).skip(1));
+        let all = [&self.system].into_iter().chain(&self.affects).map(String::as_str);
+        all.chain(named).collect()
     }
 }
 

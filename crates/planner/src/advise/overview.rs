@@ -1,6 +1,6 @@
 //! What was looked at as a whole: the systems with their state, and the map of what hangs on what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -132,20 +132,31 @@ pub(super) fn systems(
     findings: &[Finding],
     coverage: &[Judged],
 ) -> Vec<SystemState> {
+    // A finding about two, `ent6 on vios1 and ent6 on vios2`, is one of each.
+    let mut found: BTreeMap<(&str, Severity), usize> = BTreeMap::new();
+    for finding in findings {
+        for name in finding.systems() {
+            *found.entry((name, finding.severity)).or_default() += 1;
+        }
+    }
+    let mut judged: BTreeMap<(&str, State), usize> = BTreeMap::new();
+    for one in coverage {
+        *judged.entry((&one.system, one.state)).or_default() += 1;
+    }
     let with_captures = view.hosts().filter(|host| view.of(*host).next().is_some());
-    with_captures.map(|host| system(view, host, findings, coverage)).collect()
+    with_captures.map(|host| system(view, host, &found, &judged)).collect()
 }
 
-fn system(view: &View<'_>, host: usize, findings: &[Finding], coverage: &[Judged]) -> SystemState {
+fn system(
+    view: &View<'_>,
+    host: usize,
+    found: &BTreeMap<(&str, Severity), usize>,
+    judged: &BTreeMap<(&str, State), usize>,
+) -> SystemState {
     let name = view.spoken(host);
     let known = view.system(host);
-    // A finding about two, `ent6 on vios1 and ent6 on vios2`, is one of each.
-    let of = |severity| {
-        let here = |one: &&Finding| one.severity == severity && one.is_of(name);
-        findings.iter().filter(here).count()
-    };
-    let in_state =
-        |state| coverage.iter().filter(|one| one.system == name && one.state == state).count();
+    let of = |severity| found.get(&(name, severity)).copied().unwrap_or(0);
+    let in_state = |state| judged.get(&(name, state)).copied().unwrap_or(0);
     SystemState {
         name: name.to_owned(),
         role: view.role(host),

@@ -161,12 +161,34 @@ pub struct FcstatClient {
     pub rows: Vec<ClientRow>,
 }
 
+impl FcstatClient {
+    /// The rows, each with whether it is the VIOS's own.
+    ///
+    /// A list of which somebody kept the rows of one client alone has none: the port name of a virtual adapter is never that
+    /// of a port.
+    pub fn owned(&self) -> impl Iterator<Item = (bool, &ClientRow)> {
+        let of_client = |row: &ClientRow| match row.wwpn {
+            Some(wwpn) => wwpn.is_virtual(),
+            None => self.head.masked.iter().any(|masked| {
+                let digits = masked.text.trim_start_matches("0x").trim_start_matches("0X");
+                masked.at == row.at && digits.starts_with(['c', 'C'])
+            }),
+        };
+        let first = self.rows.iter().find(|row| !of_client(row)).map(|row| row.hostname.as_str());
+        let own = move |row: &ClientRow| {
+            let said = !row.hostname.is_empty() || row.wwpn.is_some();
+            said && Some(row.hostname.as_str()) == first && !of_client(row)
+        };
+        self.rows.iter().map(move |row| (own(row), row))
+    }
+}
+
 /// One client's use of a physical port, since the counters' last reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientRow {
     /// The line.
     pub at: At,
-    /// The client's host name, or the VIOS's own; empty when the client told none.
+    /// The client's host name, or the VIOS's own; empty when the client told none, or the column was cut off.
     pub hostname: String,
     /// The adapter: of the VIOS in the port's first row, of the client in the others.
     pub device: String,

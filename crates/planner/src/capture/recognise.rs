@@ -69,6 +69,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'N' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
         b'L' if is_login(text) => Some(Kind::Lsnportlogin),
         b'H' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
+        b'D' if words(text, &["dev", "wwpn", "inreqs"]) => Some(Kind::FcstatClient),
         b'A' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),

@@ -87,7 +87,7 @@ struct Session<'c, 't> {
 
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
-    let left = LINES.saturating_sub(captures.lines());
+    let left = LINES.saturating_sub(captures.lines);
     read_within(captures, name, bytes, taken, left);
 }
 

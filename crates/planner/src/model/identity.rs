@@ -3,7 +3,9 @@
 //! Each way of joining is tried for all sightings at once: what shares a key by it, and would become one system by that,
 //! is joined unless two of its sightings contradict each other. So the order of the files decides nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use smol_str::{SmolStr, format_smolstr};
 
 use super::sighting::{Mark, Sighting, others, own};
 use super::{Model, Role, System};
@@ -49,7 +51,7 @@ pub(super) fn join(captures: &Captures) -> Model {
     let mut groups = Groups::new(all.len());
     let in_file = |sighting: &Sighting| in_file(sighting, &names).into_iter().collect();
     step(&all, &mut groups, Mark::lasts, |_, sighting| in_file(sighting));
-    sessions(&all, &mut groups, |sighting| in_file(sighting));
+    sessions(captures, &all, &mut groups, |sighting| in_file(sighting));
     // A partition that exchanges an adapter stays the same: only what it is called can contradict its place.
     let places = placed(&all, &mut groups);
     let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
@@ -60,7 +62,7 @@ pub(super) fn join(captures: &Captures) -> Model {
         let file = usize::try_from(sighting.file).ok().and_then(|file| captures.files.get(file));
         let name = file.map_or("", |file| &file.name);
         let folder = name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);
-        sighting.names.iter().map(|name| format!("{folder}/{name}")).collect()
+        sighting.names.iter().map(|name| format_smolstr!("{folder}/{name}")).collect()
     });
     let places = placed(&all, &mut groups);
     let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
@@ -69,16 +71,16 @@ pub(super) fn join(captures: &Captures) -> Model {
 }
 
 /// Machine and number of each sighting's system, which may have been told by different reports.
-fn placed(all: &[Sighting], groups: &mut Groups) -> Vec<Option<String>> {
+fn placed(all: &[Sighting], groups: &mut Groups) -> Vec<Option<SmolStr>> {
     let mut known: BTreeMap<usize, [Option<&str>; 2]> = BTreeMap::new();
     for (at, sighting) in all.iter().enumerate() {
         let of = known.entry(groups.find(at)).or_default();
         for (slot, mark) in of.iter_mut().zip([Mark::Serial, Mark::PartitionId]) {
-            *slot = slot.or(sighting.marks.get(&mark).map(String::as_str));
+            *slot = slot.or(sighting.marks.get(&mark));
         }
     }
     let key = |at| match known.get(&groups.find(at))? {
-        [Some(serial), Some(id)] => Some(format!("partition {id} of {serial}")),
+        [Some(serial), Some(id)] => Some(format_smolstr!("partition {id} of {serial}")),
         _ => None,
     };
     (0..all.len()).map(key).collect()
@@ -91,27 +93,32 @@ fn names_of_files(all: &[Sighting]) -> BTreeMap<u32, BTreeSet<&str>> {
         names
             .entry(sighting.file)
             .or_default()
-            .extend(sighting.marks.get(&Mark::Host).map(String::as_str));
+            .extend(sighting.marks.get(&Mark::Host));
     }
     names
 }
 
 /// What joins the reports of one file: the system's name; where the file has no more than one, whatever stands in it.
-fn in_file(sighting: &Sighting, names: &BTreeMap<u32, BTreeSet<&str>>) -> Option<String> {
+fn in_file(sighting: &Sighting, names: &BTreeMap<u32, BTreeSet<&str>>) -> Option<SmolStr> {
     sighting.report?;
     if let Some(system) = &sighting.managed {
-        return Some(format!("{} managed {system}", sighting.file));
+        return Some(format_smolstr!("{} managed {system}", sighting.file));
     }
     let several = names.get(&sighting.file).is_some_and(|names| names.len() > 1);
     let name = sighting.marks.get(&Mark::Host).filter(|_| several);
-    Some(format!("{} {}", sighting.file, name.map_or("", String::as_str)))
+    Some(format_smolstr!("{} {}", sighting.file, name.unwrap_or("")))
 }
 
 /// Joins what one file holds of a name, where the whole contradicts itself: each report with the one before it, until
 /// one contradicts what was joined so far. Then another session has begun. What says nothing between the last report of
 /// the one and the first of the other belongs to the one where the same `date` stands over it, else to neither.
-fn sessions(all: &[Sighting], groups: &mut Groups, key: impl Fn(&Sighting) -> Vec<String>) {
-    let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+fn sessions(
+    captures: &Captures,
+    all: &[Sighting],
+    groups: &mut Groups,
+    key: impl Fn(&Sighting) -> Vec<SmolStr>,
+) {
+    let mut by_key: BTreeMap<SmolStr, Vec<usize>> = BTreeMap::new();
     for (at, sighting) in all.iter().enumerate() {
         for key in key(sighting) {
             by_key.entry(key).or_default().push(at);
@@ -120,26 +127,26 @@ fn sessions(all: &[Sighting], groups: &mut Groups, key: impl Fn(&Sighting) -> Ve
     for members in by_key.into_values() {
         let first = members.first().map(|at| groups.find(*at));
         if members.iter().any(|at| Some(groups.find(*at)) != first) {
-            divide(all, groups, &members);
+            divide(captures, all, groups, &members);
         }
     }
 }
 
-fn divide(all: &[Sighting], groups: &mut Groups, members: &[usize]) {
+fn divide(captures: &Captures, all: &[Sighting], groups: &mut Groups, members: &[usize]) {
     let mut marks: BTreeMap<&Mark, &str> = BTreeMap::new();
     // The members of this session, and those behind its last one that says something.
     let (mut certain, mut open): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut join = |members: &[usize]| {
         members.windows(2).for_each(|pair| groups.join(pair[0], pair[1]));
     };
-    let same_time =
-        |one: usize, two: usize| all[one].taken.is_some() && all[one].taken == all[two].taken;
+    let taken = |at: usize| captures.reports.get(all[at].report?)?.head().taken.as_ref();
+    let same_time = |one: usize, two: usize| taken(one).is_some() && taken(one) == taken(two);
     for at in members {
         let own = || {
             let counts = |mark: &Mark| mark.lasts() && *mark != Mark::Host;
             all[*at].marks.iter().filter(move |(mark, _)| counts(mark))
         };
-        let other = own().any(|(mark, value)| marks.get(mark).is_some_and(|said| said != value));
+        let other = own().any(|(mark, value)| marks.get(mark).is_some_and(|said| *said != value));
         if other {
             join(&certain);
             certain.clear();
@@ -150,44 +157,42 @@ fn divide(all: &[Sighting], groups: &mut Groups, members: &[usize]) {
         let before = certain.last().is_some_and(|last| same_time(*last, *at));
         if before || own().next().is_some() {
             certain.append(&mut open);
-            marks.extend(own().map(|(mark, value)| (mark, value.as_str())));
+            marks.extend(own());
         }
     }
     certain.append(&mut open);
     join(&certain);
 }
 
-/// What the sightings of one group say of a mark.
-type Values<'a> = BTreeSet<&'a str>;
-
 /// Joins groups that share a key, where none of them contradicts another by the marks that count.
 fn step(
     all: &[Sighting],
     groups: &mut Groups,
     counts: impl Fn(&Mark) -> bool,
-    keys: impl Fn(usize, &Sighting) -> Vec<String>,
+    keys: impl Fn(usize, &Sighting) -> Vec<SmolStr>,
 ) {
     let mut wanted = groups.clone();
-    let mut first: BTreeMap<String, usize> = BTreeMap::new();
+    let mut first: HashMap<SmolStr, usize> = HashMap::new();
     for (at, sighting) in all.iter().enumerate() {
         for key in keys(at, sighting) {
             let with = *first.entry(key).or_insert(at);
             wanted.join(with, at);
         }
     }
-    // By group to be, by mark: what each group of now says.
-    let mut said: BTreeMap<usize, BTreeMap<&Mark, BTreeMap<usize, Values<'_>>>> = BTreeMap::new();
+    drop(first);
+    // The group to be, the mark, the group of now, what it says.
+    let mut said: Vec<(usize, &Mark, usize, &str)> = Vec::new();
     for (at, sighting) in all.iter().enumerate() {
-        let marks = said.entry(wanted.find(at)).or_default();
-        let now = groups.find(at);
-        for (mark, value) in sighting.marks.iter().filter(|(mark, _)| counts(mark)) {
-            marks.entry(mark).or_default().entry(now).or_default().insert(value);
-        }
+        let (group, now) = (wanted.find(at), groups.find(at));
+        let marks = sighting.marks.iter().filter(|(mark, _)| counts(mark));
+        said.extend(marks.map(|(mark, value)| (group, mark, now, value)));
     }
+    said.sort_unstable();
+    said.dedup();
     let contradicted: BTreeSet<usize> = said
-        .into_iter()
-        .filter(|(_, marks)| marks.values().any(contradict))
-        .map(|(group, _)| group)
+        .chunk_by(|one, two| (one.0, one.1) == (two.0, two.1))
+        .filter(|of_mark| contradict(of_mark))
+        .filter_map(|of_mark| Some(of_mark.first()?.0))
         .collect();
     for at in 0..all.len() {
         let group = wanted.find(at);
@@ -197,17 +202,21 @@ fn step(
     }
 }
 
-/// Whether two of these groups have nothing in common.
-fn contradict(groups: &BTreeMap<usize, Values<'_>>) -> bool {
-    let mut different: Vec<&Values<'_>> = Vec::new();
-    for values in groups.values() {
-        if different.contains(&values) {
-            continue;
+/// Whether two groups have nothing in common in what they say of one mark.
+fn contradict(of_mark: &[(usize, &Mark, usize, &str)]) -> bool {
+    let Some((_, _, _, value)) = of_mark.first() else { return false };
+    if of_mark.iter().all(|(_, _, _, other)| other == value) {
+        return false;
+    }
+    let mut different: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
+    for of_group in of_mark.chunk_by(|one, two| one.2 == two.2) {
+        let values: BTreeSet<&str> = of_group.iter().map(|(_, _, _, value)| *value).collect();
+        if !different.contains(&values) {
+            if different.iter().any(|other| other.is_disjoint(&values)) {
+                return true;
+            }
+            different.insert(values);
         }
-        if different.iter().any(|other| other.is_disjoint(values)) {
-            return true;
-        }
-        different.push(values);
     }
     false
 }
@@ -248,30 +257,30 @@ fn place(captures: &Captures, sighting: &Sighting) -> Option<At> {
 
 /// One system out of its sightings.
 fn system(captures: &Captures, members: &[&Sighting]) -> System {
-    let mark = |mark: &Mark| members.iter().find_map(|one| one.marks.get(mark)).cloned();
+    let mark = |mark: &Mark| members.iter().find_map(|one| one.marks.get(mark)).map(str::to_owned);
     let machine_type = members.iter().find_map(|one| one.machine_type.clone());
     let serial = mark(&Mark::Serial);
-    let wwpns = members.iter().flat_map(|one| &one.marks).filter_map(|(mark, value)| match mark {
-        Mark::Wwpn(device) => Some((device.clone(), value.clone())),
+    let marks = members.iter().flat_map(|one| one.marks.iter());
+    let wwpns = marks.filter_map(|(mark, value)| match mark {
+        Mark::Wwpn(device) => Some((device.to_string(), value.to_owned())),
         _ => None,
     });
-    let own = members.iter().filter(|one| one.report.is_some());
-    let file = |one: &&Sighting| {
-        captures.files.get(usize::try_from(one.file).ok()?).map(|file| file.name.clone())
-    };
+    let own = members.iter().filter(|one| one.report.is_some()).map(|one| one.file);
+    let files: BTreeSet<u32> = own.collect();
+    let name = |file| Some(captures.files.get(usize::try_from(file).ok()?)?.name.clone());
     let host = mark(&Mark::Host);
     System {
         role: role(members, host.as_deref()),
-        host: members.iter().filter_map(|one| one.shown.clone()).min(),
+        host: members.iter().filter_map(|one| one.shown.as_deref()).min().map(str::to_owned),
         partition: mark(&Mark::Partition),
-        alias: members.iter().filter_map(|one| one.alias.clone()).min(),
+        alias: members.iter().filter_map(|one| one.alias.as_deref()).min().map(str::to_owned),
         machine: match (machine_type, serial) {
             (Some(kind), Some(serial)) => Some(format!("{kind}*{serial}")),
             (_, serial) => serial,
         },
         partition_id: mark(&Mark::PartitionId).and_then(|id| id.parse().ok()),
         wwpns: wwpns.collect(),
-        files: own.filter_map(file).collect(),
+        files: files.into_iter().filter_map(name).collect(),
     }
 }
 

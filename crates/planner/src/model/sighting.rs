@@ -1,10 +1,10 @@
 //! What reports say of the systems that printed them, and of others.
 
-use std::collections::BTreeMap;
+use smol_str::{SmolStr, StrExt, format_smolstr};
 
 use super::Role;
 use crate::capture::{
-    About, At, Attribute, Entstat, Fcstat, FcstatClient, HmcList, Lscfg, Report, System, Taken, Wwn,
+    About, At, Attribute, Entstat, Fcstat, FcstatClient, HmcList, Lscfg, Report, System, Wwn,
 };
 use crate::report::clean::{is_host_name, is_partition_name};
 
@@ -20,11 +20,11 @@ pub(super) enum Mark {
     /// Its number on the machine.
     PartitionId,
     /// The WWPN of a port.
-    Wwpn(String),
+    Wwpn(SmolStr),
     /// The MAC address of an adapter.
-    Mac(String),
+    Mac(SmolStr),
     /// Where a port is.
-    Location(String),
+    Location(SmolStr),
 }
 
 impl Mark {
@@ -44,6 +44,35 @@ impl Mark {
     }
 }
 
+/// What a sighting says of each mark. Most have one or two, and there is a sighting for each report.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marks(Vec<(Mark, SmolStr)>);
+
+impl Marks {
+    fn place(&self, mark: &Mark) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.cmp(mark))
+    }
+
+    pub(super) fn get(&self, mark: &Mark) -> Option<&str> {
+        Some(self.0.get(self.place(mark).ok()?)?.1.as_str())
+    }
+
+    /// In the order of the marks.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Mark, &str)> {
+        self.0.iter().map(|(mark, value)| (mark, value.as_str()))
+    }
+
+    /// What was said first stays.
+    fn say(&mut self, mark: Mark, value: &str) {
+        if let Err(place) = self.place(&mark) {
+            if self.0.len() == self.0.capacity() {
+                self.0.reserve_exact(self.0.len().max(1));
+            }
+            self.0.insert(place, (mark, value.into()));
+        }
+    }
+}
+
 /// What one report, or one line of another system's report, says of a system.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sighting {
@@ -52,27 +81,25 @@ pub(super) struct Sighting {
     pub(super) report: Option<usize>,
     /// The line that names it, in another system's report.
     pub(super) at: Option<At>,
-    pub(super) marks: BTreeMap<Mark, String>,
+    pub(super) marks: Marks,
     /// Names by which it can be found, without domain and in lower case.
-    pub(super) names: Vec<String>,
+    pub(super) names: Vec<SmolStr>,
     /// A name that contradicts nothing: what another system calls it.
-    pub(super) alias: Option<String>,
+    pub(super) alias: Option<SmolStr>,
     /// What identifies it by itself.
-    pub(super) keys: Vec<String>,
+    pub(super) keys: Vec<SmolStr>,
     /// Type and model of the machine, before its serial number.
-    pub(super) machine_type: Option<String>,
+    pub(super) machine_type: Option<SmolStr>,
     /// The host name as it was printed.
-    pub(super) shown: Option<String>,
+    pub(super) shown: Option<SmolStr>,
     pub(super) role: Option<Role>,
-    /// When its report was taken.
-    pub(super) taken: Option<Taken>,
     /// The managed system that it is a list of: an HMC printed it, and no partition that is in the same file.
-    pub(super) managed: Option<String>,
+    pub(super) managed: Option<SmolStr>,
 }
 
 impl Sighting {
-    fn mark(&mut self, mark: Mark, value: impl Into<String>) {
-        self.marks.entry(mark).or_insert(value.into());
+    fn mark(&mut self, mark: Mark, value: &str) {
+        self.marks.say(mark, value);
     }
 
     fn called(&mut self, name: &str) {
@@ -89,8 +116,8 @@ impl Sighting {
     fn host(&mut self, name: &str) {
         let short = short(name);
         if is_host_name(name) && short != "localhost" {
-            self.mark(Mark::Host, short);
-            self.shown.get_or_insert_with(|| name.to_owned());
+            self.mark(Mark::Host, &short);
+            self.shown.get_or_insert_with(|| name.into());
             self.called(name);
         }
     }
@@ -109,44 +136,44 @@ impl Sighting {
             return;
         }
         if let Some(device) = device {
-            self.mark(Mark::Wwpn(device.to_owned()), wwpn.to_string());
+            self.mark(Mark::Wwpn(device.into()), &wwpn.to_string());
         }
-        self.keys.push(format!("wwpn {wwpn}"));
+        self.keys.push(format_smolstr!("wwpn {wwpn}"));
     }
 
     fn location(&mut self, device: &str, code: &str) {
         if code.starts_with('U') && code.contains('-') {
-            self.mark(Mark::Location(device.to_owned()), code);
-            self.keys.push(format!("location {code}"));
+            self.mark(Mark::Location(device.into()), code);
+            self.keys.push(format_smolstr!("location {code}"));
         }
     }
 
     /// A number on the machine; with the machine it identifies.
     fn on_machine(&mut self, machine: Option<&Slot>, id: Option<u32>) {
         if let Some(slot) = machine {
-            self.mark(Mark::Serial, slot.serial.as_str());
+            self.mark(Mark::Serial, &slot.serial);
             self.machine_type = Some(slot.machine_type.clone());
         }
         let Some(id) = id.filter(|id| *id != 0) else { return };
-        self.mark(Mark::PartitionId, id.to_string());
+        self.mark(Mark::PartitionId, &id.to_string());
         if let Some(slot) = machine {
-            self.keys.push(format!("partition {id} of {}", slot.serial));
+            self.keys.push(format_smolstr!("partition {id} of {}", slot.serial));
         }
     }
 }
 
 /// A name without its domain, in lower case.
-pub(super) fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> SmolStr {
     let numeric = name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let host = if numeric { name } else { name.split('.').next().unwrap_or_default() };
-    host.trim().to_ascii_lowercase()
+    host.trim().to_ascii_lowercase_smolstr()
 }
 
 /// A virtual slot by its location code: `U9009.42A.78A1B2C-V1-C20`.
 pub(super) struct Slot {
     /// `9009-42A`.
-    machine_type: String,
-    serial: String,
+    machine_type: SmolStr,
+    serial: SmolStr,
     partition: u32,
 }
 
@@ -159,8 +186,8 @@ impl Slot {
         let word =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         [kind, model, serial].into_iter().all(word).then(|| Self {
-            machine_type: format!("{kind}-{model}"),
-            serial: serial.to_owned(),
+            machine_type: format_smolstr!("{kind}-{model}"),
+            serial: serial.into(),
             partition,
         })
     }
@@ -177,7 +204,6 @@ pub(super) fn own(at: usize, report: &Report) -> Sighting {
         file: head.first.file,
         report: Some(at),
         role: role(report),
-        taken: head.taken.clone(),
         ..Sighting::default()
     };
     if let Some(partition) = &head.partition {
@@ -247,9 +273,8 @@ fn of_fcstat(sighting: &mut Sighting, fcstat: &Fcstat) {
 
 /// The rows of the VIOS itself: those with the name of the first one.
 fn of_client_rows(sighting: &mut Sighting, rows: &FcstatClient) {
-    let Some(first) = rows.rows.first() else { return };
-    sighting.host(&first.hostname);
-    for row in rows.rows.iter().filter(|row| row.hostname == first.hostname) {
+    for (_, row) in rows.owned().filter(|(own, _)| *own) {
+        sighting.host(&row.hostname);
         if let Some(wwpn) = row.wwpn {
             sighting.wwpn(Some(&row.device), wwpn);
         }
@@ -261,8 +286,8 @@ fn of_entstat(sighting: &mut Sighting, entstat: &Entstat) {
         let Some(mac) = &adapter.mac else { continue };
         let mac = mac.value.to_ascii_lowercase();
         if mac.bytes().any(|byte| byte.is_ascii_hexdigit() && byte != b'0') {
-            sighting.mark(Mark::Mac(adapter.name.value.clone()), mac.as_str());
-            sighting.keys.push(format!("mac {mac}"));
+            sighting.mark(Mark::Mac(adapter.name.value.as_str().into()), &mac);
+            sighting.keys.push(format_smolstr!("mac {mac}"));
         }
     }
 }
@@ -281,8 +306,8 @@ fn of_host(sighting: &mut Sighting, about: &About) {
     match (serial, kind) {
         (Some(serial), Some(kind)) => {
             let machine = Slot {
-                machine_type: kind.trim_start_matches("IBM,").to_owned(),
-                serial: serial.to_owned(),
+                machine_type: kind.trim_start_matches("IBM,").into(),
+                serial: serial.into(),
                 partition: 0,
             };
             sighting.on_machine(Some(&machine), id);
@@ -333,8 +358,8 @@ fn machine(list: &HmcList) -> Option<Slot> {
             Some((kind.strip_prefix("Server-").unwrap_or(kind), serial))
         })?;
         is_serial(serial).then(|| Slot {
-            machine_type: kind.to_owned(),
-            serial: serial.to_owned(),
+            machine_type: kind.into(),
+            serial: serial.into(),
             partition: 0,
         })
     };
@@ -343,19 +368,19 @@ fn machine(list: &HmcList) -> Option<Slot> {
 
 fn of_managed(sighting: &mut Sighting, list: &HmcList) {
     if let Some(machine) = machine(list) {
-        sighting.keys.push(format!("managed system {}", machine.serial));
+        sighting.keys.push(format_smolstr!("managed system {}", machine.serial));
         sighting.on_machine(Some(&machine), None);
     }
     if let Some(name) = &list.system {
-        sighting.keys.push(format!("managed system {}", name.value));
+        sighting.keys.push(format_smolstr!("managed system {}", name.value));
         sighting.alias = alias(&name.value);
-        sighting.managed = Some(name.value.clone());
+        sighting.managed = Some(name.value.as_str().into());
     }
 }
 
 /// What another system calls it, if that can be a name.
-fn alias(name: &str) -> Option<String> {
-    is_partition_name(name).then(|| name.to_owned())
+fn alias(name: &str) -> Option<SmolStr> {
+    is_partition_name(name).then(|| name.into())
 }
 
 /// The others that a report names, with the line of each.
@@ -386,8 +411,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
             }
         }
         Report::FcstatClient(rows) => {
-            let own = rows.rows.first().map(|row| row.hostname.as_str());
-            for row in rows.rows.iter().filter(|row| Some(row.hostname.as_str()) != own) {
+            for (_, row) in rows.owned().filter(|(own, _)| !own) {
                 let mut client = new(row.at);
                 client.called(&row.hostname);
                 client.alias = alias(&row.hostname);

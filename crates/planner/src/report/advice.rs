@@ -5,7 +5,7 @@ mod front;
 mod many;
 mod map;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
 use crate::advise::{Advice, Finding, NotChecked, Severity, rule, rules};
@@ -331,6 +331,7 @@ fn to_capture(advice: &Advice) -> Option<Section> {
     let nothing: Vec<(&str, &str)> =
         FAMILIES.into_iter().filter(|(family, _)| absent(family)).collect();
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut row_of: BTreeMap<&str, usize> = BTreeMap::new();
     for not in &advice.not_checked {
         if nothing.iter().any(|(family, _)| not.rule.starts_with(family)) {
             continue;
@@ -339,7 +340,8 @@ fn to_capture(advice: &Advice) -> Option<Section> {
             true => not.rule.to_owned(),
             false => format!("{} ({})", not.rule, not.about),
         };
-        match rows.iter_mut().find(|(capture, _)| *capture == not.capture) {
+        let row = *row_of.entry(&not.capture).or_insert(rows.len());
+        match rows.get_mut(row) {
             Some((_, rules)) => rules.push(rule),
             None => rows.push((&not.capture, vec![rule])),
         }

@@ -1,6 +1,7 @@
 //! Text as it comes out of mail, browsers, logs and tools that ask several hosts.
 
 use planner::capture::{Captures, Head, Report};
+use planner::model::Model;
 
 use super::{assert_whole, fixture, only, read_bytes, value};
 
@@ -374,6 +375,59 @@ fn a_row_without_host_name_is_read() {
         ),
         ("", "fcs0", Some(88123))
     );
+}
+
+#[test]
+fn a_list_without_the_column_of_names_is_read() {
+    let whole = text("fcstat-client");
+    let named = read_bytes(whole.as_bytes());
+    let named = only(named.fcstat_clients());
+    // As `cut` and `awk` leave it.
+    let cut: String = whole
+        .lines()
+        .map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [_, _, _, _, _, _, _, ..] => {
+                line.trim_start().split_once(' ').unwrap().1.trim_start().to_owned() + "\n"
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    for masked in [false, true] {
+        let cut = match masked {
+            true => cut.replace("0xc05076071a2b0022", "0xC050760XXXXXXXXX"),
+            false => cut.clone(),
+        };
+        let captures = read_bytes(cut.as_bytes());
+        let report = only(captures.fcstat_clients());
+        assert_whole(&captures);
+        let rows: Vec<_> =
+            report.rows.iter().map(|row| (row.hostname.as_str(), row.no_command)).collect();
+        let wanted: Vec<_> = named.rows.iter().map(|row| ("", row.no_command)).collect();
+        assert_eq!(rows, wanted);
+        let own: Vec<bool> = report.owned().map(|(own, _)| own).collect();
+        assert_eq!(own, [true, false, false]);
+    }
+}
+
+/// `fcstat -client | grep -E "hostname|payroll"`: nothing is left of the VIOS but its prompt.
+#[test]
+fn the_rows_of_one_client_alone_are_not_the_servers_own() {
+    let whole = text("fcstat-client");
+    let left: String = whole
+        .lines()
+        .filter(|line| !line.contains("0x100000"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for text in [left.clone(), left.replace("0xc05076071a2b0010", "0xC050760XXXXXXXXX")] {
+        let captures = read_bytes(text.as_bytes());
+        let report = only(captures.fcstat_clients());
+        assert!(report.owned().all(|(own, _)| !own), "{:?}", report.rows);
+        let model = Model::of(&captures);
+        let owner = &model.systems[model.owner(0)];
+        assert_eq!((owner.host.as_deref(), owner.wwpns.len()), (Some("viosa1"), 0));
+        let named = model.named_at(report.rows[0].at).expect("a system");
+        assert_eq!(model.systems[named].name(), Some("payroll"));
+    }
 }
 
 #[test]

@@ -586,10 +586,16 @@ pub(in crate::capture) fn client_report(page: &mut Page<'_>) -> Option<Report> {
     Some(Report::FcstatClient(FcstatClient { head: page.close(), rows }))
 }
 
-/// How many columns the heading has; it may be wrapped.
+/// How many columns the heading has, with that of the name, which may have been cut off; it may be wrapped.
 fn client_heading(page: &mut Page<'_>) -> Option<usize> {
     let first = page.peek()?;
     let mut words: Vec<&str> = first.text.split_ascii_whitespace().collect();
+    if recognise::words(first.text, &COLUMNS[1..4]) {
+        page.take();
+        let known = |word: &&&str| COLUMNS.iter().any(|column| column.eq_ignore_ascii_case(word));
+        let count = words.iter().filter(known).count() + 1;
+        return (count >= 8).then_some(count);
+    }
     if !recognise::words(first.text, &COLUMNS[..3]) {
         return None;
     }
@@ -642,7 +648,9 @@ fn client_fields(text: &str, at: At, columns: usize) -> Option<ClientRow> {
     // A client that told no name has an empty first column.
     let (hostname, words) = match words.len() {
         count if count == columns => (words[0], &words[1..]),
-        count if count + 1 == columns && words[1].starts_with("0x") => ("", &words[..]),
+        count if count + 1 == columns && (words[1].starts_with("0x") || is_masked(words[1])) => {
+            ("", &words[..])
+        }
         _ => return None,
     };
     let field = |index: usize| words.get(index).copied().and_then(number);
