@@ -61,7 +61,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use loads::loads;
 
 pub use compared::Compared;
-pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
+pub use finding::{Advice, Finding, Judged, NotChecked, Severity, Silenced, State};
 pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState, TalkerRow};
 pub use rule::{Kind, Rule, rule, rules};
 
@@ -80,6 +80,10 @@ pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
     let mut answer = Answer::default();
     let mut objects: BTreeMap<Kind, Vec<Object<'_>>> = BTreeMap::new();
     for rule in rules() {
+        if let Some(why) = facts.silenced(rule.name) {
+            answer.silenced.push(Silenced { rule: rule.name, why: why.to_owned() });
+            continue;
+        }
         let objects = objects.entry(rule.on).or_insert_with(|| objects::of(&view, rule.on));
         let mut about = false;
         for object in objects.iter() {
@@ -107,6 +111,7 @@ struct Answer {
     drafts: Vec<Draft>,
     missing: BTreeSet<NotChecked>,
     coverage: BTreeSet<Judged>,
+    silenced: Vec<Silenced>,
 }
 
 impl Answer {
@@ -182,7 +187,16 @@ impl Answer {
                 .total_cmp(&a.score)
                 .then_with(|| (place(a), a.rule, &a.object).cmp(&(place(b), b.rule, &b.object)))
         });
-        let coverage: Vec<Judged> = self.coverage.into_iter().collect();
+        let told: BTreeSet<(&str, &str)> = findings
+            .iter()
+            .flat_map(|finding| finding.systems().into_iter().map(|system| (finding.rule, system)))
+            .collect();
+        let mut coverage: Vec<Judged> = self.coverage.into_iter().collect();
+        for judged in coverage.iter_mut().filter(|judged| judged.state == State::Finding) {
+            if !told.contains(&(judged.rule, judged.system.as_str())) {
+                judged.why = "told by the finding that is its cause".to_owned();
+            }
+        }
         Advice {
             systems: overview::systems(view, &findings, &coverage),
             map: overview::map(view),
@@ -193,6 +207,7 @@ impl Answer {
             findings,
             not_checked: self.missing.into_iter().collect(),
             coverage,
+            silenced: self.silenced,
         }
     }
 }

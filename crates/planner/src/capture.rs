@@ -79,6 +79,7 @@ pub use served::{AdapterReading, Elements, OnPort, Reading, Served, ServerStats}
 pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
 pub use table::{Reader, readers};
 pub use text::is_binary;
+pub(crate) use text::is_masked;
 pub use vfcstats::{Named, VfcStats};
 
 use std::borrow::Cow;

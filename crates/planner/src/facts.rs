@@ -209,6 +209,7 @@ pub struct Facts {
     requirements: BTreeMap<String, BTreeMap<Product, Requirement>>,
     machines: BTreeMap<String, Machine>,
     policies: BTreeMap<Product, ClientPolicy>,
+    silenced: BTreeMap<String, String>,
     contradictions: BTreeMap<String, Contradiction>,
 }
 
@@ -254,6 +255,7 @@ impl Facts {
             machines: BTreeMap::new(),
             policies: BTreeMap::new(),
             contradictions: BTreeMap::new(),
+            silenced: BTreeMap::new(),
         };
         for (file, text) in FILES {
             facts.merge(text, raw::Whose::Ours).map_err(|error| (file, error))?;
@@ -268,6 +270,11 @@ impl Facts {
         extended.merge(text, raw::Whose::Users)?;
         *self = extended;
         Ok(())
+    }
+
+    /// Why a user wants to hear nothing of this rule of the advisor.
+    pub fn silenced(&self, rule: &str) -> Option<&str> {
+        self.silenced.get(rule).map(String::as_str)
     }
 
     /// A number by its key, one of [`id`]; what is not there is not a number.

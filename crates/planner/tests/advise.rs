@@ -18,8 +18,12 @@ mod front;
 mod identity;
 #[path = "advise/logins.rs"]
 mod logins;
+#[path = "advise/order.rs"]
+mod order;
 #[path = "advise/over_days.rs"]
 mod over_days;
+#[path = "advise/own_facts.rs"]
+mod own_facts;
 #[path = "advise/paths.rs"]
 mod paths;
 #[path = "advise/pending.rs"]
@@ -28,6 +32,8 @@ mod pending;
 mod queues;
 #[path = "advise/reports.rs"]
 mod reports;
+#[path = "advise/series.rs"]
+mod series;
 #[path = "advise/served.rs"]
 mod served;
 #[path = "advise/trends.rs"]

@@ -29,6 +29,8 @@ mod pasted;
 mod paths;
 #[path = "readers/sessions.rs"]
 mod sessions;
+#[path = "readers/tools.rs"]
+mod tools;
 #[path = "readers/turns.rs"]
 mod turns;
 

@@ -45,6 +45,7 @@ pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -
     tell_by_cause(&mut drafts);
     tell_by_port(&mut drafts);
     tell_pairs_once(&mut drafts);
+    tell_consequences(&mut drafts);
     let said: BTreeSet<(&str, String)> =
         drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
     drafts.retain(|draft| {
@@ -84,12 +85,15 @@ pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -
         .collect();
     tell_storage_ports_once(&mut drafts, &spoken);
     tell_arrays_once(&mut drafts, spoken);
-    one_command_each(&mut drafts);
     for draft in &mut drafts {
         if broken.contains(&draft.host) && BEHIND_LINKS.contains(&draft.rule) {
-            draft.behind("This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.");
+            draft.waits_for(
+                "This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.",
+                "whether it goes on once the link is mended: the same captures again".to_owned(),
+            );
         }
     }
+    one_command_each(&mut drafts);
     drafts
 }
 
@@ -106,6 +110,21 @@ fn tell_by_cause(drafts: &mut [Draft]) {
         paths.filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
     for (cause, effect) in told {
         if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
+            cause.explains(effect);
+        }
+    }
+}
+
+/// What a pair comes to whose control channels do not meet: two primaries, or none.
+fn tell_consequences(drafts: &mut [Draft]) {
+    let of = |rule: &str| {
+        let all = drafts.iter().enumerate().filter(move |(_, draft)| draft.rule == rule);
+        all.map(|(at, draft)| (at, draft.object().to_owned())).collect::<Vec<_>>()
+    };
+    let (causes, effects) = (of("sea-control-channel"), of("sea-failover"));
+    for (effect, object) in effects {
+        let Some((cause, _)) = causes.iter().find(|(_, cause)| *cause == object) else { continue };
+        if let Ok([cause, effect]) = drafts.get_disjoint_mut([*cause, effect]) {
             cause.explains(effect);
         }
     }

@@ -246,15 +246,50 @@ impl Layer {
     }
 }
 
+/// The physical port behind a client's adapter, where a mapping tells it.
+fn port_behind<'a>(view: &View<'a>, usage: &Usage<'_>) -> Option<(usize, &'a str)> {
+    let of_it = |map: &&super::mapping::Npiv<'a>| {
+        map.client == Some(usage.host) && map.client_adapter() == Some(usage.device)
+    };
+    let map = view.npiv().iter().find(of_it)?;
+    Some((map.vios, map.port()?))
+}
+
+/// A client waits behind a port that is short of elements itself, or has fewer than the client is to have: the port comes
+/// first, for with more of the client's commands it is shorter still.
+fn port_first(view: &View<'_>, usage: &Usage<'_>, mut draft: Draft, target: Option<f64>) -> Draft {
+    let Some((vios, port)) = port_behind(view, usage) else { return draft };
+    let object = view.object(vios, port);
+    let of_port = |one: &&Usage<'_>| (one.host, one.device) == (vios, port);
+    if view.usages().iter().find(of_port).is_some_and(|one| one.pressure().is_some()) {
+        draft.waits_for(
+            &format!(
+                "{object}, through which it goes, is short of elements, too: that comes first."
+            ),
+            format!(
+                "whether it still waits when {object} has what it needs: the same captures again"
+            ),
+        );
+        return draft;
+    }
+    match (view.number(vios, port, "num_cmd_elems"), target) {
+        (Some((has, at)), Some(target)) if has < target => {
+            draft = draft.see([at]);
+            draft.waits_for(
+                &format!("{object}, through which it goes, has {} elements: what a client sends beyond that waits there.", number(has)),
+                format!("num_cmd_elems of {object}, which is to be {} at least before the client is raised", number(target)),
+            );
+            draft
+        }
+        _ => draft,
+    }
+}
+
 /// Adapter elements belong to the physical port behind it.
 fn virtual_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     let Some(counter) = usage.no_elements else { return };
     let Some(waits) = waits(Layer::Physical.counter(), counter, &usage.requests) else { return };
-    let behind = view
-        .npiv()
-        .iter()
-        .find(|map| map.client == Some(usage.host) && map.client_adapter() == Some(usage.device));
-    let port = behind.and_then(|map| Some((map.vios, map.port()?)));
+    let port = port_behind(view, usage);
     if port.is_some_and(|(vios, port)| view.fc_ports().contains_key(&(vios, port))) {
         return;
     }
@@ -265,6 +300,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     let mut draft = Draft::new("fc-physical-elements", usage.host, object, Severity::Warning, "the physical port runs out of command elements".into())
         .see(waits.counter.places())
         .because(waits.why)
+        .unless_over(&waits.counter)
         .because("The counter stands on the client, but adapter elements belong to the physical port on the VIOS. Its own fcstat tells how many it needs.")
         .effect("Take fcstat -D and lsdev -attr of the port on the VIOS; they size num_cmd_elems there.")
         .harm("Nothing is changed here.")
@@ -491,6 +527,7 @@ fn element_finding(
         .see(places)
         .see(configured.map(|(_, at)| at))
         .because(judged.waits.why)
+        .unless_over(&judged.waits.counter)
         .because(judged.verdict)
         .weigh(judged.confidence, 1.0 + 0.4 * (share / 10.0).clamp(0.0, 1.0));
     for figure in judged.waits.figures.into_iter().chain(figures) {
@@ -506,9 +543,11 @@ fn element_finding(
     };
     let doubt = in_doubt(view, usage, configured, marks);
     let draft = size(view, usage, layer, draft, configured, wanted, limits).harm(harm);
-    match doubt {
-        Some((why, look_up)) => draft.because(why).in_doubt(look_up),
-        None => draft,
+    let target = limits.fit_or_max(wanted).map(as_f64);
+    match (doubt, layer) {
+        (Some((why, look_up)), _) => draft.because(why).in_doubt(look_up),
+        (None, Layer::Virtual) => port_first(view, usage, draft, target),
+        (None, Layer::Physical) => draft,
     }
 }
 

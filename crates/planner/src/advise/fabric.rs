@@ -11,7 +11,7 @@ use super::mapping::Npiv;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::view::{Role, View};
-use crate::capture::{At, NpivPort, Report};
+use crate::capture::{At, HmcRow, NpivPort, Report};
 use crate::report::clean::is_word;
 
 pub(super) const RULES: &[Rule] = &[
@@ -129,6 +129,39 @@ fn logged_out<'a>(view: &View<'a>, port: &Object<'a>, out: &mut Out) {
     );
 }
 
+/// The only adapter of a client has no port: an HMC that says that the client runs tells that it is no slot for later.
+fn alone<'a>(view: &View<'a>, server: &Object<'a>, map: &Npiv<'a>, client: usize, out: &mut Out) {
+    let lists = view.reports().filter_map(|(_, report)| report.hmc_list());
+    let runs = |row: &&HmcRow| {
+        view.model.named_at(row.at) == Some(client) && row.field("state") == Some("Running")
+    };
+    let Some(row) = lists.flat_map(|list| &list.rows).find(runs) else { return };
+    let spoken = map.client_spoken();
+    let flags = map.map.flags.map_or(map.map.at, |read| read.at);
+    out.push(
+        Draft::new(
+            "fc-adapter-unmapped",
+            map.vios,
+            server.label.clone(),
+            Severity::Warning,
+            format!("the adapter of {spoken} has no port"),
+        )
+        .see([map.map.at, flags, row.at])
+        .because(format!("{} serves {spoken} and is mapped to no port, and {spoken} runs: it sees nothing through this adapter.", map.map.name))
+        .unknown(NoCommand {
+            look_up: vec![format!(
+                "a port with a fabric and free NPIV ports: lsnports on {}; then vfcmap -vadapter {} -fcp with it",
+                view.spoken(map.vios),
+                map.map.name
+            )],
+            ..NoCommand::default()
+        })
+        .effect("The client gets the path once it looks for it: run cfgmgr there, and check the paths of its disks. Its WWPNs must be zoned and masked on that fabric.")
+        .harm("None to others.")
+        .weigh(0.75, 0.9),
+    );
+}
+
 /// `fc-adapter-unmapped`.
 fn unmapped<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
     let Some(map) = of(view, server).filter(|map| map.port().is_none() && !map.logged_in()) else {
@@ -142,7 +175,7 @@ fn unmapped<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
         .iter()
         .filter(|other| other.client == Some(client) && other.port().is_some())
         .collect();
-    let Some(sibling) = siblings.first() else { return };
+    let Some(sibling) = siblings.first() else { return alone(view, server, map, client, out) };
     let used: BTreeSet<&str> = siblings
         .iter()
         .filter(|other| other.vios == map.vios)

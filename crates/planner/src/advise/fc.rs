@@ -96,6 +96,7 @@ pub(super) fn oversubscribed(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) 
         .see(lines)
         .see(here.iter().map(|map| map.map.at))
         .because(waits.why)
+        .unless_over(&waits.counter)
         .because("The clients together may send more commands than the port has elements for. That alone is common and harmless; here the port does run out.")
         .weigh(waits.confidence, 1.1);
     for figure in [total, ratio].into_iter().chain(waits.figures) {

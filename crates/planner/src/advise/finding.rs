@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::change::Change;
 use super::compared::Compared;
+use super::measure::Counter;
 use super::overview::{Map, SystemState};
 use super::rule::Kind;
 use crate::capture::At;
@@ -155,6 +156,18 @@ pub struct Advice {
     pub contradictions: Vec<Contradiction>,
     /// What IBM's own advisor says, where its report is among the captures, beside what is said here.
     pub compared: Vec<Compared>,
+    /// Rules that were not asked, because the user's own facts say so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub silenced: Vec<Silenced>,
+}
+
+/// A rule of which a user wants to hear nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Silenced {
+    /// Its name.
+    pub rule: &'static str,
+    /// Why, in the user's words.
+    pub why: String,
 }
 
 impl Advice {
@@ -385,6 +398,19 @@ impl Draft {
         ));
     }
 
+    /// It is worth knowing and hurts nobody.
+    pub(super) fn only_noted(mut self, why: &str) -> Self {
+        self.finding.severity = Severity::Note;
+        self.because(why)
+    }
+
+    /// What it rests on is over, or happens now.
+    pub(super) fn unless_over(mut self, counter: &Counter) -> Self {
+        let Some(why) = counter.is_over() else { return self };
+        self.finding.severity = Severity::Note;
+        self.because(why)
+    }
+
     /// An object that it goes through, as a user reads it.
     pub(super) fn through(mut self, objects: impl IntoIterator<Item = String>) -> Self {
         self.through.extend(objects);
@@ -532,10 +558,16 @@ impl Draft {
         add_new(&mut self.finding.figures, figures);
     }
 
-    /// Something else may be behind it: it comes after that.
-    pub(super) fn behind(&mut self, why: &str) {
+    /// Something else may be behind it: it comes after that, and nothing is changed before.
+    pub(super) fn waits_for(&mut self, why: &str, look_up: String) {
         self.impact *= 0.6;
-        self.finding.reasoning.push(why.to_owned());
+        self.sets.clear();
+        let finding = &mut self.finding;
+        finding.reasoning.push(why.to_owned());
+        if finding.command.is_some() || finding.to_set.is_some() {
+            (finding.command, finding.place, finding.undo) = (None, None, None);
+            finding.look_up.insert(0, look_up);
+        }
     }
 
     pub(super) fn evidence(&self) -> &[At] {

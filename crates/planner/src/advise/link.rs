@@ -142,6 +142,8 @@ fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Opt
         format!("the link of {device} has errors"),
     );
     let (mut grown, mut once) = (0usize, 0usize);
+    let mut over: Option<Counter> = None;
+    let mut goes_on = false;
     for (name, read, growth_least, once_least) in WATCHED {
         let Some(counter) = Counter::over(samples, read) else { continue };
         match counter.growth() {
@@ -152,6 +154,10 @@ fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Opt
                     .see(counter.places())
                     .because(format!("{name} grew by {}.", number(growth)));
                 draft = figure.into_iter().fold(draft, Draft::figure);
+                match counter.is_over() {
+                    Some(_) => over = Some(counter),
+                    None => goes_on = true,
+                }
             }
             None if counter.value() >= once_least => {
                 once += 1;
@@ -176,6 +182,15 @@ fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Opt
         .and_then(|(one, two)| seconds_between(&one.head, &two.head));
     if let Some(seconds) = apart.filter(|_| grown > 0) {
         draft = draft.because(format!("That happened within {}.", crate::report::span(seconds)));
+    }
+    let requests =
+        samples.last().map(|last| [last.traffic.input_requests, last.traffic.output_requests]);
+    if requests.is_some_and(|all| all.iter().all(|read| read.is_some_and(|read| read.value == 0))) {
+        draft =
+            draft.only_noted("The port has never carried a request: nobody waits for its link.");
+    }
+    if let Some(counter) = over.filter(|_| !goes_on) {
+        draft = draft.unless_over(&counter);
     }
     let confidence = if grown > 0 { 0.97 } else { 0.8 };
     let class = Class::of(samples);

@@ -1,7 +1,9 @@
 //! Counters over time: what grew, how fast, and whether that is more than noise.
 
 use super::finding::Draft;
-use super::thresholds::{GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE};
+use super::thresholds::{
+    GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE, QUIET_SHARE,
+};
 use super::view::as_f64;
 use crate::capture::{At, Fcstat, Head, Read};
 use crate::trace::{Figure, Term};
@@ -11,7 +13,14 @@ use crate::trace::{Figure, Term};
 pub(super) struct Counter {
     pub(super) first: Option<Read<u64>>,
     pub(super) last: Read<u64>,
+    /// In the capture before the last one, of three and more.
+    before: Option<Read<u64>>,
+    /// So many captures before the last one have its value, one after the other.
+    still: usize,
 }
+
+/// A counter that grew and then stands still in so many captures after each other is history, or its load is away.
+const STILL: usize = 2;
 
 impl Counter {
     /// The counter over samples in the order of time; `None` where the last one lacks it.
@@ -21,7 +30,30 @@ impl Counter {
     ) -> Option<Self> {
         let (last, before) = samples.split_last()?;
         let last = read(last)?;
-        Some(Self { first: before.iter().find_map(|sample| read(sample)), last })
+        let earlier = || before.iter().rev().filter_map(|sample| read(sample));
+        let still = earlier().take_while(|read| read.value == last.value).count();
+        let mut values = before.iter().filter_map(|sample| read(sample));
+        let first = values.next();
+        Some(Self { first, last, before: values.next_back(), still })
+    }
+
+    /// Over the newest interval alone.
+    fn newest(&self) -> Self {
+        Self { first: self.before.or(self.first), before: None, still: 0, ..*self }
+    }
+
+    /// The same as known to be over.
+    fn ended(self) -> Self {
+        Self { still: STILL, ..self }
+    }
+
+    /// Why what grew between the captures does not happen now: the last of them show no growth.
+    pub(super) fn is_over(&self) -> Option<String> {
+        let over = self.still >= STILL && self.growth().is_some_and(|growth| growth > 0.0);
+        over.then(|| {
+            "The newest captures have the same count: it is over, or what it comes with is away."
+                .to_owned()
+        })
     }
 
     pub(super) fn value(&self) -> f64 {
@@ -71,14 +103,27 @@ impl Waits {
     /// A finding that rests on it: its lines, which of the two it is, its figures.
     pub(super) fn tell(&self, draft: Draft) -> Draft {
         let draft = draft.see(self.counter.places()).because(self.why.clone());
-        self.figures.iter().cloned().fold(draft, Draft::figure)
+        self.figures.iter().cloned().fold(draft, Draft::figure).unless_over(&self.counter)
     }
 }
 
 /// Judges a counter of waits for a resource against the requests it happened in; `None` when it is noise or history.
 pub(super) fn waits(name: &str, counter: Counter, requests: &[Counter]) -> Option<Waits> {
     if let Some(growth) = counter.growth() {
-        return grown(name, counter, growth, requests);
+        // What happens now, the newest interval tells; over all of them it may be little, or over.
+        let newest: Vec<Counter> = requests.iter().map(Counter::newest).collect();
+        let of_newest = || {
+            counter.before?;
+            let last = counter.newest();
+            grown(name, last, last.growth()?, &newest)
+        };
+        return of_newest().or_else(|| {
+            let all: f64 = requests.iter().filter_map(Counter::growth).sum();
+            let now: f64 = newest.iter().filter_map(Counter::growth).sum();
+            let quiet = counter.before.is_some_and(|before| before.value == counter.last.value);
+            let counter = if quiet && now >= all * QUIET_SHARE { counter.ended() } else { counter };
+            grown(name, counter, growth, requests)
+        });
     }
     let total: f64 = requests.iter().map(Counter::value).sum();
     let value = counter.value();
@@ -141,10 +186,8 @@ fn grown(name: &str, counter: Counter, growth: f64, requests: &[Counter]) -> Opt
             terms,
         ));
     }
-    let why = format!(
-        "{name} grew by {} between the captures: it happens now.",
-        crate::trace::number(growth)
-    );
+    let when = if counter.is_over().is_some() { "." } else { ": it happens now." };
+    let why = format!("{name} grew by {} between the captures{when}", crate::trace::number(growth));
     let confidence = if share >= 0.005 { 0.97 } else { 0.9 };
     Some(Waits { counter, confidence, grows: true, figures, why })
 }

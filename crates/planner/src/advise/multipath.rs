@@ -18,8 +18,8 @@ use super::thresholds::{
 };
 use super::view::{DiskErrors, Role, View, as_f64, count, shown};
 use super::vscsi::targets;
-use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
-use crate::trace::number;
+use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report};
+use crate::trace::{Figure, Term, number};
 use ways::parents;
 
 pub(super) use ways::Ways;
@@ -92,8 +92,16 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::Disk,
         evidence: "errpt and date on each client and each VIOS",
         weight: 1.2,
-        applies: has_log,
-        judge: errors,
+        applies: |view, disk| match failed_requests(view, disk).is_empty() {
+            true => has_log(view, disk),
+            false => Applicability::Judged,
+        },
+        judge: |view, disk, out| {
+            errors(view, disk, out);
+            if out.drafts.is_empty() {
+                failing(view, disk, out);
+            }
+        },
     },
     Rule {
         name: "adapter-errors",
@@ -443,7 +451,7 @@ fn disk_entries<'a>(view: &View<'a>, host: usize, disk: &str) -> Vec<&'a LoggedE
 
 /// Whether the error log tells of paths that failed within the day before it was printed, and not that they came back.
 fn log_tells_of_paths(view: &View<'_>, host: usize) -> bool {
-    let now = log_taken(view, host);
+    let now = LogTaken::of(view, host).filter(|now| now.printed);
     let mut last: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
     for entry in view.of(host).filter_map(Report::errpt).flat_map(|report| &report.entries) {
         let text = entry.description.to_ascii_uppercase();
@@ -460,34 +468,64 @@ fn log_tells_of_paths(view: &View<'_>, host: usize) -> bool {
             Ordering::Less => *told,
         };
     }
-    last.values().any(|(at, failed)| {
-        *failed && now.is_none_or(|now| now.saturating_sub(*at) <= DISK_ERRORS_WITHIN_SECONDS)
-    })
+    last.values().any(|(at, failed)| *failed && now.is_none_or(|now| now.within_a_day(*at)))
 }
 
-/// When the error log of a system was printed last, by its own clock.
-fn log_taken(view: &View<'_>, host: usize) -> Option<u64> {
-    let logs = view.of(host).filter_map(Report::errpt);
-    logs.filter_map(|report| report.head.taken.as_ref().map(|taken| taken.seconds)).max()
+/// When the error log of a system was printed last.
+#[derive(Clone, Copy)]
+struct LogTaken {
+    seconds: u64,
+    /// By the system's own clock; else by the time of a file, which may be that of its copying.
+    printed: bool,
+}
+
+impl LogTaken {
+    /// The log's clock and that of `date` are the same, whatever the zone is called.
+    fn of(view: &View<'_>, host: usize) -> Option<Self> {
+        let dated = |report: &Report| {
+            let taken = report.head().taken.as_ref().filter(|taken| taken.zone.is_some())?;
+            Some(taken.seconds)
+        };
+        let logs = || view.of(host).filter(|report| report.errpt().is_some());
+        if let Some(seconds) = logs().filter_map(dated).max() {
+            return Some(Self { seconds, printed: true });
+        }
+        // What the system printed on another day than its log; the log is no older than what stands in it.
+        if let Some(seconds) = view.of(host).filter_map(dated).max() {
+            let entries = logs().filter_map(Report::errpt).flat_map(|log| &log.entries);
+            let newest = entries.filter_map(|entry| Some(entry.logged.as_ref()?.seconds)).max();
+            return Some(Self {
+                seconds: newest.map_or(seconds, |at| at.max(seconds)),
+                printed: true,
+            });
+        }
+        let seconds = logs().filter_map(|log| Some(log.head().taken.as_ref()?.seconds)).max()?;
+        Some(Self { seconds, printed: false })
+    }
+
+    /// Whether what was logged at that time is of the day before.
+    fn within_a_day(self, logged: u64) -> bool {
+        self.seconds.saturating_sub(logged) <= DISK_ERRORS_WITHIN_SECONDS
+    }
 }
 
 fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     let entries = disk_entries(view, disk.host, disk.device);
-    let Some(now) = log_taken(view, disk.host) else {
+    let Some(now) = LogTaken::of(view, disk.host) else {
         if !entries.is_empty() {
             out.lack("whether the errors go on", "date; errpt");
         }
         return;
     };
-    // The log's clock and that of `date` are the same, whatever the zone is called.
-    let recent: Vec<&&LoggedError> = entries
-        .iter()
-        .filter(|entry| {
-            entry.logged.as_ref().is_some_and(|taken| {
-                now.saturating_sub(taken.seconds) <= DISK_ERRORS_WITHIN_SECONDS
-            })
-        })
-        .collect();
+    let is_recent = |entry: &&&LoggedError| {
+        entry.logged.as_ref().is_some_and(|taken| now.within_a_day(taken.seconds))
+    };
+    let recent: Vec<&&LoggedError> = entries.iter().filter(is_recent).collect();
+    // The file may have been copied long after.
+    if recent.is_empty() && !entries.is_empty() && !now.printed {
+        out.lack("whether the errors go on", "date; errpt");
+        return;
+    }
     // What the log keeps as duplicates of an entry happened, too.
     let again = recent.iter().map(|entry| entry.duplicates.map_or(0.0, as_f64)).sum::<f64>();
     let all = count(recent.len()) + again;
@@ -526,6 +564,42 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .effect("Ask the storage side for the drives and the array behind this LUN; save its data first.")
             .harm("None by asking.")
             .weigh(0.9, 1.0),
+    );
+}
+
+/// What `iostat -D` counts of requests that a disk did not fulfil, in intervals: the first sample is of all time.
+fn failed_requests(view: &View<'_>, disk: &Object<'_>) -> Vec<(&'static str, Read<f64>)> {
+    let samples = view.disk_samples(disk.host).get(disk.device).into_iter().flatten();
+    let within = samples.filter(|sample| sample.sample > 1);
+    let each =
+        within.flat_map(|sample| [("reads", sample.read.fails), ("writes", sample.write.fails)]);
+    each.filter_map(|(what, fails)| Some((what, fails.filter(|fails| fails.value > 0.0)?)))
+        .collect()
+}
+
+/// `disk-errors`, by what applications are refused.
+fn failing(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let failed = failed_requests(view, disk);
+    let sum: f64 = failed.iter().map(|(_, read)| read.value).sum();
+    let Some((_, first)) = failed.first().filter(|_| sum >= DISK_ERRORS_LEAST) else { return };
+    let terms = vec![Term::read("failed requests", sum, "requests", first.at)];
+    let mut what: Vec<&str> = failed.iter().map(|(what, _)| *what).collect();
+    what.sort_unstable();
+    what.dedup();
+    out.push(
+        Draft::new(
+            "disk-errors",
+            disk.host,
+            disk.label.clone(),
+            Severity::Critical,
+            format!("{} fails requests", disk.device),
+        )
+        .see(failed.iter().take(8).map(|(_, read)| read.at))
+        .because(format!("iostat counts {} that failed within its intervals: the applications get I/O errors, whatever the service times are.", what.join(" and ")))
+        .figure(Figure::new("requests that failed", "requests", "failed requests", terms))
+        .effect("Look at the error log (errpt -a) for the disk and its paths (lspath), then ask the storage side for the LUN; save its data first.")
+        .harm("None by looking.")
+        .weigh(0.9, 1.0),
     );
 }
 

@@ -532,6 +532,7 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             format!("{} is sent packets of VLANs that it is not in", wire.name),
         )
         .see(counter.places())
+        .unless_over(&counter)
         .see(mine.values().copied())
         .because(format!(
             "Invalid VLAN ID Packets grew by {} between the captures.",

@@ -11,8 +11,8 @@ use super::finding::{Draft, Severity};
 use super::measure::Counter;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
-use super::thresholds::{FLAPS_GROWTH, FLAPS_ONCE};
-use super::view::{Role, View};
+use super::thresholds::{FLAPS_A_DAY, FLAPS_GROWTH, FLAPS_ONCE};
+use super::view::{Role, View, as_f64};
 use super::{sea_mtu, sea_pair};
 use crate::capture::{At, Attribute, Entstat, Ethernet, Failover, Report, Sea, VirtualEthernet};
 use crate::trace::number;
@@ -471,6 +471,14 @@ fn state<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     );
 }
 
+/// Whether so many changes since the counters' reset are more than updates of the VIOS make, where their age is known.
+fn often(bridge: &Bridge<'_>, changes: f64) -> bool {
+    const DAY: f64 = 86_400.0;
+    let adapters = bridge.runs.last().into_iter().flat_map(|run| &run.adapters);
+    let age = adapters.filter_map(|adapter| adapter.elapsed_seconds).map(|read| read.value).max();
+    age.is_none_or(|seconds| changes >= as_f64(seconds) / DAY * FLAPS_A_DAY)
+}
+
 /// `sea-failover`: the primary changes again and again.
 fn flapping<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let seas: Vec<&Failover> =
@@ -488,7 +496,7 @@ fn flapping<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
             0.9,
         ),
         None => (
-            counter.value() >= FLAPS_ONCE,
+            counter.value() >= FLAPS_ONCE && often(bridge, counter.value()),
             format!(
                 "The primary changed {} times since the counters were reset; a second capture shows whether it goes on.",
                 number(counter.value())

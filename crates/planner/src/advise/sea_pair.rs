@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
-use super::finding::{Draft, Severity};
+use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::sea::{Bridge, vlans};
 use super::view::View;
@@ -192,12 +192,36 @@ fn modes<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out)
     };
     // The side to change: the one that does not say what the pair needs.
     let bridge = if words[0] == fix { two } else { one };
-    let change = Change::new(view, bridge.host, bridge.name).live().set("ha_mode", fix);
+    let pair = draft(
+        view,
+        "sea-failover",
+        severity,
+        one,
+        two,
+        format!("ha_mode is {first} on one and {second} on the other"),
+    )
+    .see([at, other])
+    .because(why);
+    // Load is shared by VLANs: each bridge needs two trunk adapters for it.
+    let alone = |bridge: &&Bridge<'a>| {
+        let trunks = bridge.attribute(view, "virt_adapters");
+        trunks.is_some_and(|list| !list.value.contains(','))
+    };
+    let lacking = [one, two].into_iter().find(alone).filter(|_| fix == "sharing");
+    let pair = match lacking {
+        Some(bridge) => pair
+            .because(format!(
+                "{} has one trunk adapter, and load can be shared by two and more only: sharing is not what this pair can do.",
+                view.object(bridge.host, bridge.name)
+            ))
+            .unknown(NoCommand {
+                look_up: vec!["which of the two is meant: ha_mode=auto on both, or sharing on both with a second trunk adapter of other VLANs on each".to_owned()],
+                ..NoCommand::default()
+            }),
+        None => pair.change(&Change::new(view, bridge.host, bridge.name).live().set("ha_mode", fix)),
+    };
     out.push(
-        draft(view, "sea-failover", severity, one, two, format!("ha_mode is {first} on one and {second} on the other"))
-            .see([at, other])
-            .because(why)
-            .change(&change)
+        pair
             .effect("The pair agrees on one primary, or shares the load, over its control channel.")
             .harm("Changing ha_mode can move the primary, which interrupts the clients' network for a moment. The control channel must work before it is switched on.")
             .weigh(0.93, 1.0),
@@ -215,11 +239,23 @@ fn states<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out
         }
         _ => return,
     };
+    let heard = |bridge: &Bridge<'_>| bridge.failover()?.control_in.filter(|read| read.value > 0);
+    let (cause, lines) = match (heard(one), heard(two)) {
+        (Some(first), Some(second)) => (
+            "Both have had control packets from the other: they hear each other, or did. What tells is whether the counts still grow, and whether the captures are of the same minute.",
+            vec![first.at, second.at],
+        ),
+        _ => (
+            "The two do not hear each other: the control channel is broken, or its VLAN differs. The captures must be of the same minute to be sure.",
+            Vec::new(),
+        ),
+    };
     out.push(
         draft(view, "sea-failover", Severity::Critical, one, two, title.to_owned())
             .see([first.at, second.at])
+            .see(lines)
             .because(format!("The states are {} and {}; one of each pair has to be primary.", first.value, second.value))
-            .because("The two do not hear each other: the control channel is broken, or its VLAN differs. The captures must be of the same minute to be sure.")
+            .because(cause)
             .effect("Compare the control channel of both (adapter, VLAN, packets in and out); the pair settles once they hear each other. To stop a loop at once, set ha_mode=standby on one of them.")
             .harm("With two primaries, frames are doubled or loop; take one out first and look afterwards.")
             .weigh(0.9, 1.0),

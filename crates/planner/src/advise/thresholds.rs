@@ -25,6 +25,8 @@ pub(super) fn fact(facts: &Facts, id: &str) -> f64 {
 pub(super) const GROWTH_SHARE: f64 = 0.0005;
 /// … and the least growth that counts.
 pub(super) const GROWTH_LEAST: f64 = 50.0;
+/// The share of all requests that makes the newest of several intervals one of load: what did not grow in it is over.
+pub(super) const QUIET_SHARE: f64 = 0.1;
 /// The same for a counter that was seen once, since its reset: a share of the requests …
 pub(super) const ONCE_SHARE: f64 = 0.0005;
 /// … and the least count.
@@ -188,6 +190,8 @@ pub(super) const PAGING_WARNING: f64 = 70.0;
 pub(super) const PAGING_CRITICAL: f64 = 90.0;
 /// Changes of the primary since the counters' reset.
 pub(super) const FLAPS_ONCE: f64 = 20.0;
+/// The same a day, in the mean since that reset, where its time is known.
+pub(super) const FLAPS_A_DAY: f64 = 0.2;
 /// Changes of the primary between two captures.
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
 /// So many clients with virtual SCSI disks from two servers show that one client with disks from one was forgotten.

@@ -221,9 +221,17 @@ impl Port<'_> {
         };
         let (object, title) = match (&self.maps[..], &self.told[..]) {
             ([(_, map, _)], _) if clients.len() < 2 => {
-                let backing = map.backing.as_ref().map_or("the device", |read| &read.value);
-                let title =
-                    format!("{backing}, which stands behind a vNIC of {spoken}, is out of order");
+                let named = map.backing.as_ref().filter(|read| read.value != "N/A");
+                let title = match named {
+                    Some(backing) => format!(
+                        "{}, which stands behind a vNIC of {spoken}, is out of order",
+                        backing.value
+                    ),
+                    None => format!(
+                        "what stands behind {}, a vNIC of {spoken}, is out of order",
+                        map.name
+                    ),
+                };
                 (view.object(host, &map.name), title)
             }
             ([], [one]) => (

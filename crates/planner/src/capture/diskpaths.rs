@@ -77,3 +77,12 @@ pub enum PathState {
     /// None of these.
     Other,
 }
+
+impl PathState {
+    /// What it means for this device. The services of an enclosure, `sesN`, are no disk: their paths are missing on systems
+    /// that nothing is wrong with.
+    fn of(self, device: &str) -> Self {
+        let enclosure = device.strip_prefix("ses").is_some_and(|rest| rest.parse::<u32>().is_ok());
+        if enclosure { Self::Other } else { self }
+    }
+}

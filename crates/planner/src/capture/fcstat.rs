@@ -3,9 +3,11 @@
 //! A physical and a virtual adapter print the same headings; the virtual one is told by its device type
 //! (`IBM,vfc-client`) and leaves frame and link counters at zero. `-D` adds the queue statistics, `-e` the driver's.
 
+mod clients;
 mod read;
 
-pub(super) use read::{client_report, report};
+pub(super) use clients::client_report;
+pub(super) use read::report;
 
 use serde::Serialize;
 

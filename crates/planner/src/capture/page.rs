@@ -125,6 +125,14 @@ impl<'t> Page<'t> {
         self.lines.next();
     }
 
+    /// Takes a line that says nothing to anybody, unless the report has ended before it.
+    pub(super) fn passes(&mut self, line: Line<'t>) -> bool {
+        let within = !self.looping.is_heading(line.trimmed())
+            && matches!(self.known.class(line, self.lines), Class::Other)
+            && !self.promised.iter().any(|kind| kind.is_row(line));
+        within && self.take().is_some()
+    }
+
     /// Keeps the next line as not understood; `false` when the report has ended before.
     pub(super) fn stray(&mut self, why: &'static str) -> bool {
         self.keep(why, None)

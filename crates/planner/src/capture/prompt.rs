@@ -74,7 +74,7 @@ pub(super) struct Prompt<'t> {
 /// Reads a prompt with or without a command.
 ///
 /// Accepted: `$ `, `# `, `% ` and `> ` at the start of the line; the same signs behind `host`, `host:/path`,
-/// `user@host:/path`, `[user@host]path`, `[host:user:/path]`, `(0)user @ host: /path` and the like. A line `(0)user @ host: /path` without a
+/// `user@host:/path`, `[user@host]path`, `[host:user:/path]`, `host(/path)`, `(0)user @ host: /path` and the like. A line `(0)user @ host: /path` without a
 /// sign is the first of two lines of a prompt.
 pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     let first = *line.as_bytes().first()?;
@@ -206,7 +206,11 @@ fn is_before_sign(before: &str) -> bool {
     let path = memchr::memchr_iter(b':', bytes)
         .any(|colon| matches!(bytes.get(colon + 1..), Some([b'/' | b'~', ..] | [b' ', b'/', ..])));
     let marked = before.starts_with(['[', '{', '(']);
-    (path || marked || before.contains('@')) && host(before).is_some()
+    // `host(/path)`
+    let in_brackets = before.ends_with(')')
+        && before.split_once("(/").is_some_and(|(name, _)| is_host_name(name))
+        && !before.contains(' ');
+    (path || marked || in_brackets || before.contains('@')) && host(before).is_some()
 }
 
 /// `host:user`, before the sign of a known command.
@@ -239,7 +243,8 @@ impl<'t> Prompt<'t> {
         let Some((name, rest)) = host_and_rest(before) else {
             return Self { partition: None, no_name: None, typed };
         };
-        let ends = rest.is_empty() || rest.starts_with([':', '/', ' ', ']', ')', '}', '~', '>']);
+        let ends =
+            rest.is_empty() || rest.starts_with([':', '/', ' ', ']', '(', ')', '}', '~', '>']);
         match ends && is_host_name(name) {
             true => Self { partition: Some(name), no_name: None, typed },
             false => Self { partition: None, no_name: Some(before), typed },
@@ -252,6 +257,9 @@ fn host(before: &str) -> Option<&str> {
     host_and_rest(before).map(|(host, _)| host)
 }
 
+/// Users that stand in prompts, also behind the host.
+const USERS: [&str; 4] = ["root", "padmin", "oracle", "hscroot"];
+
 /// The host, and what stands between it and the sign.
 fn host_and_rest(before: &str) -> Option<(&str, &str)> {
     let text = before.trim().trim_start_matches(['[', '{', '(', ' ']);
@@ -260,6 +268,15 @@ fn host_and_rest(before: &str) -> Option<(&str, &str)> {
         true => before,
         false => host.trim_start(),
     });
+    // `user:host:/path`, `WORD host:/path`: the name is the one next to the path.
+    if let Some((names, _)) = text.split_once(":/")
+        && let Some((before, name)) = names.rsplit_once([':', ' '])
+        && !before.trim().is_empty()
+        && !USERS.contains(&name)
+        && is_host_name(name)
+    {
+        return Some((name, &text[names.len()..]));
+    }
     let end = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
         .unwrap_or(text.len());
@@ -320,6 +337,16 @@ pub(super) fn announced(line: &str) -> Option<&str> {
     };
     // Prose about a command is longer than the command.
     (fits && words.count() < 12).then_some(text)
+}
+
+/// What `snap` prints before each output: a row of five points, the command behind five points, and the row again. The
+/// command, or nothing for the row.
+pub(super) fn of_snap(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(".....")?;
+    match rest.trim() {
+        "" => Some(""),
+        typed => rest.starts_with("    ").then_some(typed).filter(|typed| !typed.starts_with('.')),
+    }
 }
 
 /// Divides what was typed into its parts. What stands in the quotes of a command for another host ran there, all of it.

@@ -277,6 +277,8 @@ pub(super) enum Class<'t> {
     Heading(Kind),
     /// `ssh` says that a command run from afar has ended.
     Ended,
+    /// A row of points, as `snap` prints above and below each command.
+    Rule,
     /// A line of some report, or of none.
     Other,
 }
@@ -289,6 +291,11 @@ impl<'t> Class<'t> {
         }
         if let Some(typed) = prompt::announced(line.text) {
             return Class::Announced(typed);
+        }
+        match prompt::of_snap(line.text) {
+            Some("") => return Class::Rule,
+            Some(typed) => return Class::Announced(typed),
+            None => {}
         }
         if prompt::date(line).is_some() {
             return Class::Date;

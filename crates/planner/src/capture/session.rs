@@ -85,6 +85,9 @@ struct Session<'c, 't> {
     taken: Option<Taken>,
 }
 
+/// A text of so many capitals and no small letter was changed as a whole: what systems print has both.
+const CAPITALS: usize = 200;
+
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
     let left = LINES.saturating_sub(captures.lines);
@@ -105,6 +108,14 @@ pub(super) fn read_within(
     notes.extend(unpacked.as_ref().map(|(_, note)| note.clone()));
     if !text.is_empty() && !text.ends_with('\n') {
         notes.push("the last line has no end".to_owned());
+    }
+    let letters = |letter: fn(&u8) -> bool| text.bytes().filter(letter).take(CAPITALS).count();
+    if letters(u8::is_ascii_lowercase) == 0 && letters(u8::is_ascii_uppercase) == CAPITALS {
+        notes.push(
+            "is in capitals throughout, so that commands, attributes and states are not known in it: \
+             paste it as it was printed"
+                .to_owned(),
+        );
     }
     let lines = text::count_lines(&text).try_into().unwrap_or(u32::MAX);
     captures.files.push(FileInfo {
@@ -218,6 +229,7 @@ impl<'t> Session<'_, 't> {
                 || self.looped(line)
                 || self.named(line)
                 || self.changed(line)
+                || matches!(class, Class::Rule)
             {
                 lines.next();
                 continue;

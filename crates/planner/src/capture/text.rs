@@ -207,6 +207,10 @@ pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
     } else {
         text
     };
+    let text = match without_entities(&text) {
+        Some(plain) => Cow::Owned(plain),
+        None => text,
+    };
     let text = match plain(&text) {
         Some(plain) => Cow::Owned(plain),
         None => text,
@@ -427,7 +431,7 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
 }
 
 /// Whether a name or number was made unreadable: `0xC050760XXXXXXXXX`, `c0:50:76:xx:xx:xx`, `10*****`.
-pub(super) fn is_masked(text: &str) -> bool {
+pub(crate) fn is_masked(text: &str) -> bool {
     // Asked of nearly every value: once over its bytes.
     let (mut before, mut run) = (b' ', false);
     for byte in text.bytes() {
@@ -438,6 +442,25 @@ pub(super) fn is_masked(text: &str) -> bool {
         before = byte;
     }
     run
+}
+
+/// A text that was copied out of the source of a page, with the characters that its entities stand for.
+fn without_entities(text: &str) -> Option<String> {
+    const ENTITIES: [(&str, &str); 6] = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&amp;", "&"),
+    ];
+    let source = memchr::memmem::find(text.as_bytes(), b"&gt;").is_some()
+        || memchr::memmem::find(text.as_bytes(), b"&lt;").is_some();
+    // A page itself, and the XML of `part`, have signs of their own.
+    let own = memchr::memchr2(b'<', b'>', text.as_bytes()).is_some();
+    (source && !own).then(|| {
+        ENTITIES.iter().fold(text.to_owned(), |text, (entity, sign)| text.replace(entity, sign))
+    })
 }
 
 /// What follows a beginning, in whatever case it is written.

@@ -39,6 +39,16 @@ struct Document {
     policy: BTreeMap<String, RawPolicy>,
     #[serde(default)]
     contradiction: BTreeMap<String, RawContradiction>,
+    #[serde(default)]
+    rule: BTreeMap<String, RawRule>,
+}
+
+/// What a user wants of a rule of the advisor.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    silent: bool,
+    why: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -162,6 +172,21 @@ impl Facts {
             let RawContradiction { says, numbers, used, figures, .. } = raw;
             let one = Contradiction { id: id.clone(), says, numbers, used, figures, source };
             self.contradictions.insert(id, one);
+        }
+        for (name, RawRule { silent, why }) in document.rule {
+            if crate::advise::rule(&name).is_none() {
+                let all = crate::advise::rules().map(|rule| rule.name);
+                let meant = nearest(&name, all).map(|known| format!(" (did you mean `{known}`?)"));
+                return Err(FactsError::key(
+                    format!("rule.{name}"),
+                    "expected the name of a rule",
+                    format!("take the name that stands in a finding{}", meant.unwrap_or_default()),
+                ));
+            }
+            match silent {
+                true => self.silenced.insert(name, why),
+                false => self.silenced.remove(&name),
+            };
         }
         Ok(())
     }

@@ -90,10 +90,7 @@ fn placed(all: &[Sighting], groups: &mut Groups) -> Vec<Option<SmolStr>> {
 fn names_of_files(all: &[Sighting]) -> BTreeMap<u32, BTreeSet<&str>> {
     let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
     for sighting in all.iter().filter(|sighting| sighting.report.is_some()) {
-        names
-            .entry(sighting.file)
-            .or_default()
-            .extend(sighting.marks.get(&Mark::Host));
+        names.entry(sighting.file).or_default().extend(sighting.marks.get(&Mark::Host));
     }
     names
 }

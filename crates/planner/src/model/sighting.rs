@@ -3,6 +3,7 @@
 use smol_str::{SmolStr, StrExt, format_smolstr};
 
 use super::Role;
+use crate::capture::is_masked;
 use crate::capture::{
     About, At, Attribute, Entstat, Fcstat, FcstatClient, HmcList, Lscfg, Report, System, Wwn,
 };
@@ -13,6 +14,8 @@ use crate::report::clean::{is_host_name, is_partition_name};
 pub(super) enum Mark {
     /// Its host name.
     Host,
+    /// The whole of its name, with the domain.
+    Domain,
     /// Its name on the HMC.
     Partition,
     /// The serial number of its machine.
@@ -40,7 +43,10 @@ impl Mark {
 
     /// Whether it is of the system itself and not of an adapter, which can be exchanged.
     pub(super) fn is_of_system(&self) -> bool {
-        matches!(self, Self::Host | Self::Partition | Self::Serial | Self::PartitionId)
+        matches!(
+            self,
+            Self::Host | Self::Domain | Self::Partition | Self::Serial | Self::PartitionId
+        )
     }
 }
 
@@ -116,6 +122,10 @@ impl Sighting {
     fn host(&mut self, name: &str) {
         let short = short(name);
         if is_host_name(name) && short != "localhost" {
+            let whole = name.trim().to_ascii_lowercase();
+            if whole != short {
+                self.mark(Mark::Domain, &whole);
+            }
             self.mark(Mark::Host, &short);
             self.shown.get_or_insert_with(|| name.into());
             self.called(name);
@@ -185,7 +195,9 @@ impl Slot {
         let partition = parts.next()?.strip_prefix('V')?.parse().ok()?;
         let word =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        [kind, model, serial].into_iter().all(word).then(|| Self {
+        // A serial number that somebody made unreadable is that of many machines.
+        let hidden = is_masked(serial) || serial.bytes().all(|byte| byte == b'0');
+        ([kind, model, serial].into_iter().all(word) && !hidden).then(|| Self {
             machine_type: format_smolstr!("{kind}-{model}"),
             serial: serial.into(),
             partition,
@@ -336,9 +348,13 @@ fn of_devices(sighting: &mut Sighting, list: &Lscfg) {
     }
 }
 
-/// `systemid` of `sys0`: `IBM,0278A1B2C`.
+/// `systemid` of `sys0`: `IBM,0278A1B2C`; `hostname` of `inet0`.
 fn of_system(sighting: &mut Sighting, head: &crate::capture::Head, list: &[Attribute]) {
-    let sys0 = head.device.as_ref().is_some_and(|device| device.value == "sys0");
+    let is = |name: &str| head.device.as_ref().is_some_and(|device| device.value == name);
+    if let Some(name) = list.iter().find(|one| one.name == "hostname").filter(|_| is("inet0")) {
+        sighting.host(&name.value);
+    }
+    let sys0 = is("sys0");
     let id = list.iter().find(|attribute| sys0 && attribute.name == "systemid");
     let serial = id.and_then(|id| id.value.strip_prefix("IBM,02"));
     if let Some(serial) = serial.filter(|serial| serial.len() == 7) {

@@ -102,6 +102,7 @@ impl Answer for AdviceReport<'_> {
             sections.push(many::more(self.advice, &in_full).only(Detail::Brief));
         }
         sections.extend(Section::sources_differ(&self.advice.contradictions));
+        sections.extend(silenced(self.advice));
         sections.extend(compared(self.advice));
         sections.extend(refused(self.captures));
         sections.extend(self.cut_section());
@@ -312,6 +313,14 @@ const FAMILIES: [(&str, &str); 7] = [
     ("ssp-", "shared storage pools"),
     ("vios-", "processors of the VIOS"),
 ];
+
+/// Rules that were not asked.
+fn silenced(advice: &Advice) -> Option<Section> {
+    let told = advice.silenced.iter().map(|one| format!("{}: {}", one.rule, one.why));
+    let list: Vec<String> = told.collect();
+    (!list.is_empty())
+        .then(|| Section::new("Silenced by your own facts", Tone::Plain).block(Block::List(list)))
+}
 
 /// The same by what is to be captured: one row for each command, with the rules that it would let judge.
 ///

@@ -192,6 +192,16 @@ fn one_fault_in_one_bridge_is_its_own_rule() {
     rule_of(&[Sea { became: 180, ..primary() }], "sea-failover");
 }
 
+/// Updates of the VIOS change the primary some times a year: twenty changes in two years are those.
+#[test]
+fn changes_of_the_primary_are_held_against_their_time() {
+    let years = Sea { became: 24, ..primary() }.text();
+    let years = years.replace("Elapsed Time: 12 days", "Elapsed Time: 712 days");
+    silent(&[("a.txt", &years)]);
+    let days = Sea { became: 24, ..primary() }.text();
+    assert_eq!(top(&[("a.txt", &days)], "sea-failover").rule, "sea-failover");
+}
+
 #[test]
 fn pairs_that_do_not_agree_are_told() {
     let finding =

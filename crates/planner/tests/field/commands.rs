@@ -46,3 +46,97 @@ fn an_attribute_is_given_one_value() {
     bad.retain(|name| !TWICE_TODAY.contains(&name.as_str()));
     assert!(bad.is_empty(), "two values for one attribute: {}", bad.join(", "));
 }
+
+/// Why a command is not one that an administrator could type as it stands there.
+fn wrong(finding: &planner::advise::Finding) -> Option<&'static str> {
+    let command = finding.command.as_deref()?;
+    let (Some(place), Some(undo)) = (&finding.place, &finding.undo) else {
+        return Some("it says neither where to run it nor how to take it back");
+    };
+    if finding.severity == planner::advise::Severity::Note {
+        return Some("a note asks for a change");
+    }
+    if place.contains("the system of")
+        || place.contains(".txt")
+        || finding.look_up.iter().any(|what| what.contains("hostname"))
+    {
+        return Some("nobody knows which host it is for");
+    }
+    let known = |line: &str| {
+        sets(line).into_iter().map(|(device, name, _)| (device, name)).collect::<BTreeSet<_>>()
+    };
+    for line in command.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let has = |word: &str| words.contains(&word);
+        match words.first().copied() {
+            Some("chdev") if has("-dev") => {
+                if !place.contains("padmin") || has("-l") || has("-a") || has("-P") || has("-U") {
+                    return Some("it is of padmin, and not written so");
+                }
+            }
+            Some("chdev") => {
+                if !place.contains("root") || !has("-l") || has("-attr") || has("-perm") {
+                    return Some("it is of root, and not written so");
+                }
+                if !has("-P")
+                    && !has("-U")
+                    && !finding.rule.starts_with("net-")
+                    && !finding.rule.starts_with("sea-")
+                {
+                    return Some("a device in use is not changed at once");
+                }
+            }
+            Some("chhwres") => {
+                if !place.contains("HMC") {
+                    return Some("it is of the HMC");
+                }
+            }
+            Some("vfcmap" | "lssp" | "chsp") => {
+                if !place.contains("padmin") {
+                    return Some("it is of padmin");
+                }
+            }
+            Some("chpath" | "chps") => {}
+            _ => return Some("it is none that is known here"),
+        }
+        if sets(line).iter().any(|(_, _, value)| value.is_empty() || value.contains("UNKNOWN")) {
+            return Some("it sets nothing");
+        }
+    }
+    // What is taken back is what was set, and to another value.
+    let (set, back) = (
+        command.lines().flat_map(known).collect::<BTreeSet<_>>(),
+        undo.lines().flat_map(known).collect::<BTreeSet<_>>(),
+    );
+    if set != back {
+        return Some("its undoing is of something else");
+    }
+    let values = |text: &str| text.lines().flat_map(sets).collect::<BTreeSet<_>>();
+    if !set.is_empty() && !values(command).is_disjoint(&values(undo)) {
+        return Some("its undoing sets the same value");
+    }
+    None
+}
+
+/// Every command of every rule: for a place, in that place's form, with the value that stands there now to go back to.
+#[test]
+fn every_command_is_right_for_its_place() {
+    let mut bad = Vec::new();
+    let mut of_rule: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in ["faulty", "healthy"].into_iter().flat_map(cases) {
+        for finding in &case.advice().findings {
+            if finding.command.is_some() {
+                *of_rule.entry(finding.rule).or_default() += 1;
+            }
+            if let Some(why) = wrong(finding) {
+                bad.push(format!(
+                    "{}: {}: {why}: {:?} {:?} {:?}",
+                    case.name, finding.rule, finding.command, finding.place, finding.undo
+                ));
+            }
+        }
+    }
+    println!("commands by rule: {of_rule:?}");
+    assert!(of_rule.len() >= 12, "{of_rule:?}");
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}

@@ -112,9 +112,10 @@ fn nothing(captures: &Captures) -> ApiError {
         names.truncate(3);
         names.push("…");
     }
-    // A file that unpacks to no text is said to be one.
+    // A file that unpacks to no text is said to be one, and one that was changed as a whole.
     let notes = captures.files.iter().find_map(|file| {
-        let note = file.notes.iter().find(|note| note.contains("nothing of it is read"))?;
+        let told = ["nothing of it is read", "is in capitals"];
+        let note = file.notes.iter().find(|note| told.iter().any(|what| note.contains(what)))?;
         Some(format!("; {} {note}", file.name))
     });
     let notes = notes.unwrap_or_default();

@@ -23,6 +23,7 @@ pub(super) fn dma<'a>(view: &View<'a>, usage: &Usage<'a>, out: &mut Out) {
         .see(waits.counter.places())
         .see(attribute.map(|attribute| attribute.at))
         .because(waits.why)
+        .unless_over(&waits.counter)
         .because("This is not a shortage of command elements: the memory through which the adapter reaches data is full. Its size follows max_xfer_size.")
         .harm("The adapter reserves more DMA memory; where the slot has none left it fails to configure. A client's value must not be larger than that of its VIOS: raise the VIOS first.")
         .weigh(waits.confidence, 1.0);

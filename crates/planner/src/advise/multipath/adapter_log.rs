@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{is_down, is_parent, log_taken, paths};
+use super::{LogTaken, is_down, is_parent, paths};
 use crate::advise::finding::{Draft, Severity};
+use crate::advise::mapping::Npiv;
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
 use crate::advise::thresholds::{
-    ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, LINK_LOST_LEAST,
-    RESTART_SECONDS, own,
+    ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, LINK_LOST_LEAST, RESTART_SECONDS, own,
 };
 use crate::advise::view::{View, as_f64, count};
 use crate::capture::{LoggedError, Report};
@@ -46,6 +46,14 @@ fn times<'e>(entries: impl IntoIterator<Item = &'e &'e LoggedError>) -> f64 {
     as_f64(each.fold(0, u64::saturating_add))
 }
 
+/// Whether a port of a VIOS has no fabric and no client.
+fn is_unused(view: &View<'_>, host: usize, port: &str) -> bool {
+    let ports = view.of(host).filter_map(Report::lsnports).flat_map(|list| &list.ports);
+    let listed = ports.filter(|listed| listed.name == port).last();
+    let mapped = |map: &Npiv<'_>| map.vios == host && map.port() == Some(port);
+    listed.is_some_and(|listed| !listed.fabric) && !view.npiv().iter().any(mapped)
+}
+
 pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let mut by_adapter: BTreeMap<&str, Vec<&LoggedError>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -65,7 +73,18 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             by_adapter.entry(&entry.resource).or_default().push(entry);
         }
     }
-    let Some(now) = log_taken(view, system.host) else {
+    // A protocol device writes of the trouble of its adapter.
+    let protocols: Vec<&str> =
+        by_adapter.keys().copied().filter(|name| name.starts_with("fscsi")).collect();
+    for protocol in protocols {
+        let adapter = protocol.replacen("fscsi", "fcs", 1);
+        let Some((&adapter, _)) = by_adapter.get_key_value(adapter.as_str()) else { continue };
+        let entries = by_adapter.remove(protocol).unwrap_or_default();
+        let all = by_adapter.entry(adapter).or_default();
+        all.extend(entries);
+        all.sort_by_key(|entry| std::cmp::Reverse(logged(entry)));
+    }
+    let Some(now) = LogTaken::of(view, system.host) else {
         if !by_adapter.is_empty() {
             out.lack("whether errors of adapters go on", "date; errpt -a");
         }
@@ -75,12 +94,17 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let down: Vec<_> = listed.iter().filter(|path| is_down(path)).collect();
     for (adapter, mut entries) in by_adapter {
         // The finding on the paths that are down has these entries as evidence.
-        if is_parent(&down, adapter) {
+        let protocol = adapter.replacen("fcs", "fscsi", 1);
+        if is_parent(&down, adapter) || is_parent(&down, &protocol) {
             continue;
         }
-        entries.retain(|entry| {
-            logged(entry).is_some_and(|time| now.saturating_sub(time) <= DISK_ERRORS_WITHIN_SECONDS)
-        });
+        let all = entries.len();
+        entries.retain(|entry| logged(entry).is_some_and(|time| now.within_a_day(time)));
+        // The file may have been copied long after.
+        if entries.is_empty() && all > 0 && !now.printed {
+            out.lack("whether errors of adapters go on", "date; errpt -a");
+            continue;
+        }
         let hours: BTreeSet<u64> =
             entries.iter().filter_map(|entry| logged(entry)).map(|time| time / 3600).collect();
         let lost = times(entries.iter().filter(|entry| is_lost(entry))) >= LINK_LOST_LEAST;
@@ -101,14 +125,16 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             Term::read("entries and their duplicates", times, "errors", last.at),
             own("threshold", least, "errors"),
         ];
-        out.push(
-            Draft::new("adapter-errors", system.host, view.object(system.host, adapter), Severity::Warning, title)
+        let draft = Draft::new("adapter-errors", system.host, view.object(system.host, adapter), Severity::Warning, title)
                 .see(entries.iter().take(8).map(|entry| entry.at))
-                .figure(Figure::new("errors in the day before the capture", "errors", "entries + duplicates", terms))
+                .figure(Figure::new("errors in the day before the capture", "errors", "entries and their duplicates", terms))
                 .because(format!("They were logged in {} different hours: no single event, as the restart of a switch is.", hours.len()))
                 .effect("Look at cable, optics and the switch port, then at the adapter. For Fibre Channel `fcstat` of the port, twice, tells which; for Ethernet `entstat -d`.")
                 .harm("None by looking.")
-                .weigh(0.8, 0.8),
-        );
+                .weigh(0.8, 0.8);
+        out.push(match is_unused(view, system.host, adapter) {
+            true => draft.only_noted("lsnports shows it without a fabric, and no client is mapped to it: nobody waits for its link."),
+            false => draft,
+        });
     }
 }

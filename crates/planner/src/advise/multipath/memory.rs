@@ -1,11 +1,11 @@
-//! `vios-memory`: a VIOS that pages, or has little paging space left.
+//! `vios-memory`: a VIOS, or a partition of which nothing says that it is none, that pages or has little paging space left.
 
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
 use crate::advise::thresholds::{PAGES_PER_SECOND, PAGING_CRITICAL, PAGING_WARNING, own};
-use crate::advise::view::{View, as_f64, count, shown};
-use crate::capture::{Read, Report, VmSample};
+use crate::advise::view::{Role, View, as_f64, count, shown};
+use crate::capture::{At, LoggedError, Read, Report, VmSample};
 use crate::trace::{Figure, Origin, Term, number};
 
 /// Pages to and from paging space a second in each interval, of `vmstat`, else of nmon.
@@ -73,41 +73,103 @@ pub(super) fn pages(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     if let Some(memory) = memory {
         draft = draft.see([memory.at]).because(format!("It has {} MB.", memory.value));
     }
+    let space = Space::of(view, system.host);
+    let first = if space.as_ref().is_some_and(Space::is_critical) { ADD_SPACE } else { "" };
+    if let Some(space) = space {
+        let percent = number(space.percent.round());
+        draft = draft
+            .see(space.lines)
+            .because(format!("Its paging space is {percent} % full."))
+            .figure(space.figure);
+    }
+    let kind = spoken_kind(view, system.host);
     out.push(
-        draft
-            .effect("Give the VIOS more memory on the HMC, in steps while it runs up to its maximum, then look whether it still pages. How much is not known from this, so no command is given.")
+        tell_ended(view, system.host, draft)
+            .effect(format!("{first}Give {kind} more memory on the HMC, in steps while it runs up to its maximum, then look whether it still pages. How much is not known from this, so no command is given."))
             .harm("The machine has that much less for its partitions.")
             .weigh(0.95, 1.0),
     );
 }
 
-/// How full the spaces in use are, all of them together.
-pub(super) fn paging_space(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let Some(list) = view.of(system.host).filter_map(Report::lsps).last() else { return };
-    let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
-    let size: f64 = active().map(|space| as_f64(space.size_mb)).sum();
-    let used: f64 =
-        active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0).sum();
-    let Some(first) = active().next() else { return };
-    let percent = used / size * 100.0;
-    if percent < PAGING_WARNING {
-        return;
+/// How full the paging spaces in use are, all of them together.
+struct Space {
+    percent: f64,
+    lines: Vec<At>,
+    figure: Figure,
+}
+
+impl Space {
+    /// Where enough of them is in use to be told.
+    fn of(view: &View<'_>, host: usize) -> Option<Self> {
+        let list = view.of(host).filter_map(Report::lsps).last()?;
+        let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
+        let size: f64 = active().map(|space| as_f64(space.size_mb)).sum();
+        let used: f64 =
+            active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0).sum();
+        let first = active().next()?;
+        let percent = used / size * 100.0;
+        let terms = vec![
+            Term::new("used", used, "MB", Origin::Computed),
+            Term::read("size", size, "MB", first.at),
+        ];
+        let figure = Figure::new("share in use", "%", "used × 100 ÷ size", terms);
+        let lines = active().map(|space| space.at).collect();
+        (percent >= PAGING_WARNING).then_some(Self { percent, lines, figure })
     }
-    let severity = if percent >= PAGING_CRITICAL { Severity::Critical } else { Severity::Warning };
+
+    fn is_critical(&self) -> bool {
+        self.percent >= PAGING_CRITICAL
+    }
+}
+
+/// What the error log has of processes that AIX ended because the paging space was used up: `PGSP_KILL`.
+fn ended<'a>(view: &View<'a>, host: usize) -> Vec<&'a LoggedError> {
+    let entries = view.of(host).filter_map(Report::errpt).flat_map(|log| &log.entries);
+    let of_space = |entry: &&LoggedError| {
+        entry.identifier == "C5C09FFA" || entry.label.as_deref() == Some("PGSP_KILL")
+    };
+    entries.filter(of_space).collect()
+}
+
+/// Says of processes that were ended.
+fn tell_ended(view: &View<'_>, host: usize, draft: Draft) -> Draft {
+    let ended = ended(view, host);
+    match ended.len() {
+        0 => draft,
+        entries => draft.see(ended.iter().take(4).map(|entry| entry.at)).because(format!(
+            "The error log has {entries} of processes that were ended for want of paging space (PGSP_KILL)."
+        )),
+    }
+}
+
+/// What gets the memory.
+fn spoken_kind(view: &View<'_>, host: usize) -> &'static str {
+    match view.role(host) {
+        Role::Vios => "the VIOS",
+        _ => "the partition",
+    }
+}
+
+/// What ends the danger at once; the paging space itself is not known by name where `lsps -s` alone was captured.
+const ADD_SPACE: &str = "First add paging space, which can be done at once (lsps -a names it, chps -s PARTITIONS NAME makes it larger): when it is used up, processes are ended. ";
+
+pub(super) fn paging_space(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(space) = Space::of(view, system.host) else { return };
+    let severity = if space.is_critical() { Severity::Critical } else { Severity::Warning };
     let spoken = view.spoken(system.host).to_owned();
-    let title = format!("the paging space of {spoken} is {} % full", number(percent.round()));
-    let terms = vec![
-        Term::new("used", used, "MB", Origin::Computed),
-        Term::read("size", size, "MB", first.at),
-    ];
-    out.push(
-        Draft::new("vios-memory", system.host, spoken, severity, title)
-            .see(active().map(|space| space.at))
-            .because("What lies there did not fit into memory at some time. When the rest is used up, processes are ended, and with them what serves the clients.")
-            .figure(Figure::new("share in use", "%", "used × 100 ÷ size", terms))
-            .figure(Figure::plain(own("share from which this rule speaks", PAGING_WARNING, "%")))
-            .effect("See with vmstat 5 4 whether it pages now and with svmon -G what it needs; give the VIOS more memory on the HMC where it does. A process that grows (ps, svmon -P) is to be found first where it does not.")
-            .harm("None by looking.")
-            .weigh(0.85, 1.0),
-    );
+    let title = format!("the paging space of {spoken} is {} % full", number(space.percent.round()));
+    let served = match view.role(system.host) {
+        Role::Vios => ", and with them what serves the clients",
+        _ => "",
+    };
+    let first = if space.is_critical() { ADD_SPACE } else { "" };
+    let draft = Draft::new("vios-memory", system.host, spoken, severity, title)
+        .see(space.lines)
+        .because(format!("What lies there did not fit into memory at some time. When the rest is used up, processes are ended{served}."))
+        .figure(space.figure)
+        .figure(Figure::plain(own("share from which this rule speaks", PAGING_WARNING, "%")))
+        .effect(format!("{first}See with vmstat 5 4 whether it pages now and with svmon -G what it needs; give {} more memory on the HMC where it does. A process that grows (ps, svmon -P) is to be found first where it does not.", spoken_kind(view, system.host)))
+        .harm("None by looking.")
+        .weigh(0.85, 1.0);
+    out.push(tell_ended(view, system.host, draft));
 }

@@ -34,9 +34,11 @@ pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let formula = "wrong × 1000000 ÷ (wrong + good)";
     let figure = Figure::new("frames with a wrong checksum in a million", "", formula, terms);
     let why = match grown {
-        Some(_) => {
-            format!("CRC Errors grew by {} between the captures: it happens now.", number(wrong))
-        }
+        Some(_) => format!(
+            "CRC Errors grew by {} between the captures{}.",
+            number(wrong),
+            if crc.is_over().is_some() { "" } else { ": it happens now" }
+        ),
         None => format!(
             "CRC Errors is {} since the counters' reset; one capture cannot show whether it still grows.",
             number(wrong)
@@ -47,6 +49,7 @@ pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         .draft(view, "net-crc", Severity::Warning, title)
         .see(crc.places())
         .because(why)
+        .unless_over(&crc)
         .because("The card throws such a frame away and the sender has to notice. A wire in order has one in 80 million at the most (IEEE 802.3, one bit in 10^12), whatever its load.");
     out.push(
         growth

@@ -53,6 +53,7 @@ pub(super) fn no_mbuf(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let draft = wire
         .draft(view, "net-no-mbuf", Severity::Warning, title)
         .see(count.places())
+        .unless_over(&count)
         .because(format!(
             "No mbuf Errors grew by {} between the captures: the driver asked for memory for packets and got none.",
             number(growth)

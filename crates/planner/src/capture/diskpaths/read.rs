@@ -242,7 +242,7 @@ fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath>
         return Some(DiskPath {
             at,
             disk: disk.to_owned(),
-            state: state(status)?,
+            state: state(status)?.of(disk),
             status: as_printed(status),
             detail: None,
             id: None,
@@ -275,7 +275,7 @@ fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath>
     Some(DiskPath {
         at,
         disk: disk.to_owned(),
-        state: known,
+        state: known.of(disk),
         status: as_printed(status),
         detail: own(places.detail),
         id: field(places.id).and_then(|id| id.parse().ok()),

@@ -77,7 +77,10 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
             };
         if known {
             page.take_lines(joined.map_or(1, |(_, lines)| lines));
-        } else if !page.goes_on(line) {
+            continue;
+        }
+        let of_driver = reading.section == Section::Device && is_of_driver(line);
+        if !(of_driver && page.passes(line) || page.goes_on(line)) {
             break;
         }
     }
@@ -94,6 +97,19 @@ const MOST: usize = 4096;
 
 fn is_rule(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' ' | b'\t'))
+}
+
+/// Whether the line can be one of those that a card's driver prints beyond what is used: `PCI Mode: PCI-Express X8`,
+/// `Number of RX mbufs: 7` below a heading, a row of a table.
+fn is_of_driver(line: Line<'_>) -> bool {
+    const KEY: usize = 64;
+    const VALUE: usize = 48;
+    let text = line.trimmed();
+    let indented = line.text.starts_with(['\t', ' ']);
+    let short = |(key, value): (&str, &str)| {
+        key.len() <= KEY && value.len() <= VALUE && !value.ends_with('.')
+    };
+    text.split_once(':').map_or(indented && text.len() <= VALUE, short)
 }
 
 impl Reading {
@@ -248,7 +264,7 @@ impl Reading {
             "Device Statistics:" | "Specific Statistics:" => Section::Device,
             "IEEE 802.3ad Port Statistics:" => Section::Lacp,
             _ if link_read::is_aggregation(text) => Section::Aggregation,
-            _ if names_driver => Section::Device,
+            _ if names_driver || text.ends_with(" Specific Statistics:") => Section::Device,
             _ if text.starts_with("Transmit Statistics:") => Section::Common,
             _ => return false,
         };

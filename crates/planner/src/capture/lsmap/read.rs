@@ -1,6 +1,6 @@
 //! Reads `lsmap`, as it is printed for people and with `-fmt`.
 
-mod asked;
+mod formatted;
 
 use super::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 use crate::capture::page::{Page, put};
@@ -172,48 +172,9 @@ pub(in crate::capture) fn field_count(text: &str, delimiter: char) -> usize {
     fields(text, delimiter).count()
 }
 
-/// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`, six fields for each device.
 fn scsi_formatted(page: &mut Page<'_>, adapters: &mut Vec<ScsiMap>, line: Line<'_>) -> bool {
-    let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
-    if !page.format.is_empty() {
-        return asked::scsi(page, adapters, line, delimiter);
-    }
-    let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
-    let [name, physloc, client, devices @ ..] = &fields[..] else { return false };
-    if !is_device(name, "vhost") {
-        return false;
-    }
-    let devices =
-        if matches!(devices, [""] | ["NO VIRTUAL TARGET DEVICE FOUND"]) { &[] } else { devices };
-    let client_partition = partition(client, line.at);
-    let width = if devices.len().is_multiple_of(6) { 6 } else { 5 };
-    if client_partition.is_none() || !devices.len().is_multiple_of(width) {
-        return false;
-    }
-    page.take();
-    let devices = devices.chunks(width).map(|chunk| {
-        let mut device = vtd(chunk[0], line.at);
-        let fits = [
-            text_field(&mut device.status, chunk[1], line.at),
-            number(chunk[2]).is_some_and(|lun| put(&mut device.lun, lun, line.at)),
-            text_field(&mut device.backing, chunk[3], line.at),
-            text_field(&mut device.physloc, chunk[4], line.at),
-            chunk.get(5).is_none_or(|value| mirrored(&mut device.mirrored, value, line.at)),
-        ];
-        if fits.contains(&false) {
-            page.doubt(line, BAD_VALUE);
-        }
-        device
-    });
-    let devices = devices.collect();
-    adapters.push(ScsiMap {
-        at: line.at,
-        name: (*name).to_owned(),
-        physloc: Some(Read { value: (*physloc).to_owned(), at: line.at }),
-        client_partition,
-        devices,
-    });
-    true
+    delimiter(page, line.trimmed())
+        .is_some_and(|delimiter| formatted::scsi(page, adapters, line, delimiter))
 }
 
 pub(in crate::capture) fn npiv(page: &mut Page<'_>) -> Option<Report> {

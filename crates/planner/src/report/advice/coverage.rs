@@ -68,7 +68,11 @@ fn by_object(objects: &[OfObject<'_>]) -> Section {
         Table::new("", &["object", "state", "not judged, because", "what would decide"]);
     for object in objects {
         let open: Vec<&Judged> = object.of(State::NotJudged).collect();
-        let found: Vec<&str> = object.of(State::Finding).map(|judged| judged.rule).collect();
+        let found = object.of(State::Finding).map(|judged| match judged.why.is_empty() {
+            true => judged.rule.to_owned(),
+            false => format!("{} ({})", judged.rule, judged.why),
+        });
+        let found: Vec<String> = found.collect();
         let state = match (found.is_empty(), open.len()) {
             (false, _) => format!("finding: {}", found.join(", ")),
             (true, 0) => "healthy".to_owned(),

@@ -1,4 +1,5 @@
-//! `lsmap -field … -fmt`: the fields that the command names, in its order; those of target devices come again for each.
+//! `lsmap -all -fmt`: a line for each adapter, with all fields or those that `-field` names, in its order; those of target
+//! devices come again for each.
 
 use super::{BAD_VALUE, Line, Page, ScsiMap};
 use super::{is_device, mirrored, number, partition, put, text_field, vtd};
@@ -6,19 +7,41 @@ use super::{is_device, mirrored, number, partition, put, text_field, vtd};
 /// The fields that are of the adapter and not of what is behind it.
 const OF_ADAPTER: [&str; 3] = ["svsa", "physloc", "clientid"];
 
+/// All fields, in the order of the command. Older levels do not print the last one.
+const ALL: [&str; 9] =
+    ["svsa", "physloc", "clientid", "vtd", "status", "lun", "backing", "bdphysloc", "mirrored"];
+
+/// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`
 pub(super) fn scsi(
     page: &mut Page<'_>,
     adapters: &mut Vec<ScsiMap>,
     line: Line<'_>,
     delimiter: char,
 ) -> bool {
-    let at = line.at;
+    if page.format.is_empty() {
+        let without_last = &ALL[..ALL.len() - 1];
+        return row(page, adapters, line, delimiter, &ALL)
+            || row(page, adapters, line, delimiter, without_last);
+    }
     let names: Vec<String> = page.format.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    row(page, adapters, line, delimiter, &names)
+}
+
+/// A line with these fields.
+fn row(
+    page: &mut Page<'_>,
+    adapters: &mut Vec<ScsiMap>,
+    line: Line<'_>,
+    delimiter: char,
+    names: &[&str],
+) -> bool {
+    let at = line.at;
     let (own, of_device): (Vec<&str>, Vec<&str>) =
-        names.iter().map(String::as_str).partition(|name| OF_ADAPTER.contains(name));
+        names.iter().partition(|name| OF_ADAPTER.contains(name));
     let values: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
     // Fields of the adapter stand before those of the devices, or no one can tell where these begin.
-    let in_order = names.iter().take(own.len()).all(|name| OF_ADAPTER.contains(&name.as_str()));
+    let in_order = names.iter().take(own.len()).all(|name| OF_ADAPTER.contains(name));
     let Some((first, devices)) = values.split_at_checked(own.len()).filter(|_| in_order) else {
         return false;
     };
@@ -33,14 +56,14 @@ pub(super) fn scsi(
     {
         return false;
     }
+    let client_partition = value("clientid").and_then(|text| partition(text, at));
+    // A line that nobody asked for by its fields is known by all that stands in it.
+    if page.format.is_empty() && client_partition.is_none() {
+        return false;
+    }
     page.take();
-    let mut map = ScsiMap {
-        at,
-        name: name.to_owned(),
-        physloc: None,
-        client_partition: value("clientid").and_then(|text| partition(text, at)),
-        devices: Vec::new(),
-    };
+    let mut map =
+        ScsiMap { at, name: name.to_owned(), physloc: None, client_partition, devices: Vec::new() };
     text_field(&mut map.physloc, value("physloc").unwrap_or_default(), at);
     for chunk in devices.chunks(of_device.len().max(1)) {
         let mut device = vtd(chunk[0], at);
