@@ -33,7 +33,8 @@ use tokio::task::JoinHandle;
 use uring::sim::{self as kernel, Faults};
 
 use crate::counts::Counts;
-use crate::world::{Outcome, Plan, words};
+use crate::plan::{Outcome, Plan};
+use crate::world::words;
 use asks::{Asked, End};
 
 thread_local! {

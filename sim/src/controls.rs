@@ -10,14 +10,13 @@ pub struct Control {
 }
 
 /// Those of the control plane.
-pub const CONTROL_CONTROLS: [Control; 6] = [
+pub const CONTROL_CONTROLS: [Control; 5] = [
     Control { name: "said-first", what: "a state is said to be before it is kept" },
     Control { name: "store-unsynced", what: "the store is not synced when something is kept" },
     Control {
         name: "file-left",
         what: "files of volumes that are gone are left for those that come",
     },
-    Control { name: "losses-unseen", what: "what clients lose is not looked at" },
     Control {
         name: "start-untold",
         what: "a data plane that was started is not told what it shall be",

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::options::Part;
-use crate::world::{Outcome, Plan, REQUESTS};
+use crate::plan::{Outcome, Plan};
+use crate::world::REQUESTS;
 
 /// What a run can be without, each with what that is.
 pub const PARTS: [(&str, &str); 15] = [

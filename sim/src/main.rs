@@ -14,6 +14,7 @@ mod less;
 mod liar;
 mod options;
 mod oracle;
+mod plan;
 mod scsi;
 mod tally;
 mod unit;
@@ -29,7 +30,7 @@ use controls::Control;
 use counts::Counts;
 use less::shrink;
 use options::{HELP, Options};
-use world::{Outcome, Plan};
+use plan::{Outcome, Plan};
 
 fn main() -> ExitCode {
     let options = match Options::read(std::env::args().skip(1)) {

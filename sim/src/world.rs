@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use channel::ChannelConfig;
 use dataplane::sim::{House, Session};
 use memory::random::mix;
-use memory::sim::{self, Died, Story};
+use memory::sim::{self, Died};
 use protocol::stats::{QueueCounter, StatsRegion};
 use spec::{UnitSpec, VolumeSpec};
 use uring::sim::{self as kernel, Faults};
@@ -18,56 +18,16 @@ use uring::sim::{self as kernel, Faults};
 use crate::atlas::{self, Phase, Under};
 use crate::changes::{bring, change_liar, change_one, come_liar, move_one};
 use crate::client::{self, Client, Count, SECTOR, stamps};
-use crate::controls::Control;
 use crate::counts::Counts;
 use crate::drawn::{Drawn, LIAR};
 use crate::files::{Keeper, medium, sectors};
 use crate::front::{Front, Line};
-use crate::less::Less;
 use crate::liar::{self, Liar};
-use crate::options::Part;
 use crate::oracle::{Disk, Stamp};
+use crate::plan::{Outcome, Plan};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::tally::look_at_counters;
 use crate::unit::Unit;
-
-/// What a run is to be.
-#[derive(Debug, Clone, Default)]
-pub struct Plan {
-    /// Of what.
-    pub part: Part,
-    /// Says everything.
-    pub seed: u64,
-    /// A control.
-    pub control: Option<Control>,
-    /// How many lines of the story are kept.
-    pub story_lines: usize,
-    /// All lines are printed at once.
-    pub trace: bool,
-    /// What there is less than the seed has drawn.
-    pub less: Less,
-}
-
-impl Plan {
-    /// Runs it.
-    pub fn run(&self) -> Outcome {
-        match self.part {
-            Part::Data => run(self),
-            Part::Control => crate::control::run(self),
-        }
-    }
-}
-
-/// What a run was.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What was wrong.
-    pub finding: Option<String>,
-    /// Its story.
-    pub story: Story,
-    /// What it went through.
-    pub counts: Counts,
-}
 
 /// Channels of a process, at most.
 pub const CHANNELS_MAX: usize = 3;

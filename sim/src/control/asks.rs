@@ -289,16 +289,12 @@ impl Asked {
         }
     }
 
-    /// Whether it may take an adapter from its client, so that it is gone or made anew.
-    pub fn takes(&self, adapter: &str, gone: bool) -> bool {
+    /// Whether it may take an adapter from its client.
+    pub fn takes(&self, adapter: &str) -> bool {
         match &self.ask {
             // It is taken back.
             Ask::Create(object, name, _) => *object == Object::Adapter && name == adapter,
             Ask::Remove(_, name) => name == adapter,
-            Ask::Apply(wanted, prune) if gone => {
-                *prune && !wanted[Object::Adapter].contains_key(adapter)
-            }
-            Ask::Set(..) if gone => false,
             Ask::Set(Object::Adapter, name, _) => name == adapter,
             // What is below it is made anew.
             Ask::Set(..) | Ask::Apply(..) => true,

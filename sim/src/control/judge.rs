@@ -166,15 +166,14 @@ pub fn new() {
 /// Whoever lost his adapter lost it by force, or came after it was judged. What was answered before everything was at rest did nothing after that.
 fn parted(asked: &[Asked]) -> Result<(), String> {
     let rest = REST.get();
-    for parted in planes::with(|plane| std::mem::take(&mut plane.parted)) {
-        let planes::Parted { at, adapter: name, since, gone } = parted;
+    for (at, name, since) in planes::with(|plane| std::mem::take(&mut plane.parted)) {
         let mut may = asked
             .iter()
             .filter(|it| it.from <= at && !it.options.dry_run && it.to.is_none_or(|to| to > rest));
         let allowed = may.any(|it| {
             let lasts =
                 it.to.is_none_or(|to| to >= since) || it.options.on_failure == OnFailure::Keep;
-            (it.options.allow.force || it.from <= since && lasts) && it.takes(&name, gone)
+            (it.options.allow.force || it.from <= since && lasts) && it.takes(&name)
         });
         if !allowed {
             return Err(format!(

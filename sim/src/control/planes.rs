@@ -14,22 +14,11 @@ use control::link::{CALL_TIMEOUT, Link, LinkError};
 use control::model::resolve::DataPlaneSpec;
 use control::supervisor::{Asks, Launcher, Look};
 use dataplane::sim::Handler;
-use fabric::attribute::Object;
 use memory::sim;
 use protocol::message::{
     Account, Changes, Failure, FailureCode, Reply, Request, Selection, Status,
 };
 use protocol::socket::{FrameError, MESSAGE_BYTES_MAX};
-
-/// A client lost its adapter.
-pub struct Parted {
-    pub at: u64,
-    pub adapter: String,
-    /// Since when it had it.
-    pub since: u64,
-    /// It is kept no more, and not only made anew.
-    pub gone: bool,
-}
 
 /// The data plane of a run.
 #[derive(Default)]
@@ -52,8 +41,8 @@ pub struct Plane {
     pub clients: BTreeMap<String, u64>,
     /// What was changed.
     pub messages: u64,
-    /// Adapters that were taken from their clients.
-    pub parted: Vec<Parted>,
+    /// Adapters that were taken from their clients: when that was told, and since when they had them.
+    pub parted: Vec<(u64, String, u64)>,
 }
 
 thread_local! {
@@ -333,10 +322,9 @@ impl Link for Line {
             });
         }
         if let (Some((name, since)), Reply::Done) = (parts, &reply) {
-            let gone = !super::kept::certain()[Object::Adapter].contains_key(&name);
             with(|plane| {
                 plane.clients.remove(&name);
-                plane.parted.push(Parted { at: sim::now_ns(), adapter: name, since, gone });
+                plane.parted.push((sim::now_ns(), name, since));
             });
         }
         drop(handler);
