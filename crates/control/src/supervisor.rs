@@ -29,6 +29,7 @@ pub use view::{Known, View};
 
 use crate::error::{ApiError, Code};
 use crate::link::{Link, LinkError, listener};
+use crate::model::loss::stays_away;
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
@@ -526,10 +527,20 @@ impl SupervisorThread {
     /// There is no process any more, if there was one.
     fn died(&self, how: &str) {
         let mut view = lock(&self.view);
+        let known = view.known.as_ref().map(|known| Arc::clone(&known.status));
         if let Some(pid) = view.died() {
             drop(view);
             let message = format!("process {pid}: {how}; another is started");
             self.trail.note(Kind::DataplaneDied, Some(&self.spec.name), message);
+            let adapters = known.iter().flat_map(|status| &status.adapters);
+            for adapter in adapters.filter(|adapter| stays_away(adapter)) {
+                let who = adapter.client.map(|client| format!(" (process {})", client.pid));
+                let who = who.unwrap_or_default();
+                let message = format!(
+                    "its data plane died, and the client{who} does not connect again: restart its machine"
+                );
+                self.trail.note(Kind::ClientLeft, Some(&adapter.spec.name), message);
+            }
         }
     }
 

@@ -258,6 +258,13 @@ impl Trail {
         self.add(Event { at_ms, subject: subject.map(str::to_owned), ..event });
     }
 
+    /// Notes that requests of an adapter's client failed, which is about the volume behind it, too.
+    pub fn failing(&self, adapter: &str, volume: Option<&str>, message: String) {
+        let (subject, of) = (Some(adapter.to_owned()), volume.map(str::to_owned));
+        let event = Event::new(Kind::VolumeError, message);
+        self.add(Event { subject, of: of.into_iter().collect(), ..event });
+    }
+
     /// Until when it is known who came to an adapter and who left, in milliseconds since 1970: the time of what was noted last, whatever times
     /// others have, since the clock may have been set back.
     pub fn last_visit_ms(&self, adapter: &str) -> u64 {
@@ -518,6 +525,17 @@ mod tests {
         trail.note(Kind::ServerStarted, None, "again");
         assert_eq!(trail.since(last.number, 0).len(), 1);
         assert!(trail.since(0, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn what_fails_is_about_the_adapter_and_the_volume_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let trail = Trail::open(&dir.path().join("events.jsonl"));
+        trail.failing("a", Some("v"), "requests fail".to_owned());
+        trail.failing("s", None, "requests fail".to_owned());
+        let of = |name: &str| trail.of(name, None, (0, 0)).len();
+        assert_eq!(["a", "v", "s", "w"].map(of), [1, 1, 1, 0]);
+        assert_eq!(trail.since(0, 0)[0].subject.as_deref(), Some("a"));
     }
 
     #[test]

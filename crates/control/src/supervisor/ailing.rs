@@ -1,6 +1,5 @@
 //! Adapters whose requests fail, by the counters of their queues.
 
-use crate::trail::Kind;
 use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -71,7 +70,7 @@ impl Errors {
         &mut self,
         counted: &BTreeMap<String, [u64; 3]>,
         now: Instant,
-    ) -> Vec<(Kind, String, String)> {
+    ) -> Vec<(String, String)> {
         // The counters go with the client, and begin anew with the next one; what failed for it is said for a while.
         for (name, of) in &mut self.adapters {
             of.now = now;
@@ -105,7 +104,7 @@ impl Errors {
             if another || of.told.is_none_or(|told| now.duration_since(told) >= EVENT_EVERY) {
                 of.told = Some(now);
                 let message = format!("{}; {count} since the last look", ailment.as_str());
-                events.push((Kind::VolumeError, name.clone(), message));
+                events.push((name.clone(), message));
             }
         }
         events

@@ -64,6 +64,7 @@ impl Pulse {
             supervisor,
             told: None,
             errors,
+            silent_pid: None,
             due: turns::now() + EVERY,
         };
         turns::start(format!("pulse-{name}"), inbox, body)?;
@@ -106,6 +107,8 @@ struct PulseThread {
     /// The account up to which it was told what happened.
     told: Option<Arc<Status>>,
     errors: Errors,
+    /// The process that is silent.
+    silent_pid: Option<u32>,
     /// When it asks although nobody wants to know.
     due: Instant,
 }
@@ -218,8 +221,11 @@ impl PulseThread {
         let turn = match (view.silent, silent) {
             (None, Some(_)) => {
                 view.silences += 1;
+                self.silent_pid = view.pid;
                 Some((Kind::DataplaneSilent, format!("{pid}does not answer")))
             }
+            // One that died of it answers no more; its death is told.
+            (Some(_), None) if view.pid != self.silent_pid => None,
             (Some(since), None) => {
                 let seconds = turns::now().saturating_duration_since(since).as_secs();
                 Some((Kind::DataplaneAnswers, format!("{pid}was silent for {seconds} s")))
@@ -231,6 +237,7 @@ impl PulseThread {
         let take = |counted| self.errors.take(&counted, turns::now());
         let errors = counted.map(take).unwrap_or_default();
         view.ailing = self.errors.ailing();
+        let known = view.known.as_ref().map(|known| Arc::clone(&known.status));
         drop(view);
         if let Some((kind, message)) = turn {
             self.trail.note(kind, Some(&self.name), message);
@@ -238,8 +245,14 @@ impl PulseThread {
         for visits::Seen { at_ms, kind, adapter, message } in seen {
             self.trail.note_at(at_ms, kind, Some(&adapter), message);
         }
-        for (kind, volume, message) in ill.into_iter().chain(errors) {
-            self.trail.note(kind, Some(&volume), message);
+        for (kind, name, message) in ill {
+            self.trail.note(kind, Some(&name), message);
+        }
+        for (adapter, message) in errors {
+            let mut all = known.iter().flat_map(|status| &status.adapters);
+            let spec = all.find(|it| it.spec.name == adapter).map(|it| &it.spec);
+            let volume = spec.and_then(|spec| spec.block()).map(|block| block.volume.as_str());
+            self.trail.failing(&adapter, volume, message);
         }
     }
 }

@@ -174,8 +174,10 @@ fn troubles(status: &StatusView) -> Vec<String> {
             )
         });
     let pools = status.pools.iter().filter(|pool| pool.state.as_deref() == Some("open"));
-    let pools =
-        pools.filter_map(|pool| Some(format!("pool `{}`: {}", pool.name, pool.reason.as_ref()?)));
+    let pools = pools.filter_map(|pool| {
+        let (whose, why) = (format!("pool `{}`: ", pool.name), pool.reason.as_ref()?);
+        Some(if why.starts_with(&whose) { why.clone() } else { whose + why })
+    });
     let failures = status.failures.iter().map(|failure| match &failure.help {
         Some(help) => format!("{failure}; {help}"),
         None => failure.to_string(),

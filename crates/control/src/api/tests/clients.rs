@@ -69,6 +69,16 @@ async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
     assert!(refusal["message"].as_str().unwrap().contains("`s`: they are QEMU before 8.2"));
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], true);
     assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 200);
+    // Who is lost by a death is named.
+    client(&["inflight", "resize_events"]);
+    bench.get("/v1/status").await;
+    bench.fake("main").kill();
+    let lost = || {
+        let events = bench.server.trail().since(0, 0);
+        events.iter().any(|it| it.is_of("s") && it.message.contains("does not connect again"))
+    };
+    eventually(lost).await;
+    eventually(|| bench.server.supervisor_views()["main"].pid.is_some()).await;
     client(&["inflight", "shared_object"]);
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], Value::Null);
     assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 200);
