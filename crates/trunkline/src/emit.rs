@@ -378,6 +378,7 @@ fn notes(args: &EmitArgs, adapters: &[AdapterView], machine: &Machine) -> Vec<St
     let target = args.target;
     let mut notes: Vec<String> =
         adapters.iter().flat_map(|adapter| notes_of(target, adapter, machine)).collect();
+    notes.extend(alike(adapters));
     if target == EmitTarget::Qemu && !args.device_only {
         notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
     }
@@ -401,6 +402,24 @@ fn notes(args: &EmitArgs, adapters: &[AdapterView], machine: &Machine) -> Vec<St
         );
     }
     notes
+}
+
+/// Disks of one machine that have different volumes and one serial number: a guest that finds them by it takes one for the other.
+fn alike(adapters: &[AdapterView]) -> Vec<String> {
+    let disks: Vec<&AdapterView> = adapters.iter().filter(|adapter| is_block(adapter)).collect();
+    let pairs = disks.iter().enumerate().flat_map(|(at, one)| {
+        let others = disks[at + 1..].iter();
+        others
+            .filter(|two| two.serial == one.serial && two.volume != one.volume)
+            .map(move |two| (one, two))
+    });
+    let note = |(one, two): (&&AdapterView, &&AdapterView)| {
+        format!(
+            "disks {} and {} have the same serial number, {}, by which guests find disks: give one another with `trunkline adapter set {} --serial`",
+            one.name, two.name, one.serial, two.name
+        )
+    };
+    pairs.map(note).collect()
 }
 
 /// The same of one adapter.

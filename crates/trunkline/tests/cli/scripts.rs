@@ -65,6 +65,14 @@ fn a_machine_gets_each_adapter_once_and_has_a_cpu() {
     let once = bench.ok("emit qemu vhost0");
     assert_eq!(bench.ok("emit qemu vhost0 vhost0"), once);
     assert!(bench.refused("emit qemu vhost0 --vcpus 0", 2).contains("0 is not in 1.."));
+    assert!(!once.contains("the same serial number"), "{once}");
+    for name in ["customer-database-volume-1", "customer-database-volume-2"] {
+        bench.ok(&format!("volume create {name} --kind null --size 1GiB"));
+        bench.ok(&format!("adapter create {name}-disk --volume {name}"));
+    }
+    let both = "customer-database-volume-1-disk customer-database-volume-2-disk";
+    let text = bench.ok(&format!("emit qemu {both}"));
+    assert!(text.contains("have the same serial number, customer-database-vo"), "{text}");
 }
 
 #[test]
