@@ -183,8 +183,10 @@ impl Looked {
             if let Some(found) = self.now.get(dataplane).filter(|_| self.volumes.contains(volume)) {
                 return found.volumes.contains(volume);
             }
+            // It may have been opened since the last account.
+            let opened = view.pid.is_some() && view.opened.contains_key(volume);
             let known = view.account();
-            known.is_some_and(|known| named(&known.status.volumes, volume).is_some())
+            opened || known.is_some_and(|known| named(&known.status.volumes, volume).is_some())
         };
         let mut views = self.views.iter().map(|(name, view)| (name.as_str(), view));
         views.find(|(name, view)| has(name, view))

@@ -112,3 +112,21 @@ async fn applying_again_says_what_is_still_to_be_carried_out() {
         says(&serde_json::from_str(&applied).unwrap(), "volume `l`: opening");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_a_silent_data_plane_has_still_is_not_made_again() {
+    let bench = Bench::new().await;
+    let volume = json!({"name": "r", "attributes": {"kind": "ram", "size": 4096}});
+    assert_eq!(bench.call("POST", "/v1/volumes", volume.clone()).await.0, 201);
+    // Nobody has asked for an account since.
+    let fake = bench.fake("main");
+    let silence = fake.silence();
+    assert_eq!(bench.call("DELETE", "/v1/volumes/r", Value::Null).await.0, 200);
+    let (status, refusal) = bench.call("POST", "/v1/volumes", volume.clone()).await;
+    assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
+    let message = refusal["message"].as_str().unwrap();
+    assert_eq!(message, "data plane `main` still has an earlier volume `r`");
+    drop(silence);
+    eventually(|| fake.books().status.volumes.is_empty()).await;
+    assert_eq!(bench.call("POST", "/v1/volumes", volume).await.0, 201);
+}
