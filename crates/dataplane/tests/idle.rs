@@ -166,12 +166,12 @@ fn a_socket_whose_file_was_removed_is_made_again() {
     std::fs::remove_file(&empty).unwrap();
     std::fs::write(&empty, "somebody's file").unwrap();
     until("it is said", || {
-        let reason = server.adapter_named("vhost0").reason.unwrap_or_default();
-        reason.contains("was removed") && reason.contains("no socket")
+        let hidden = server.adapter_named("vhost0").hidden.unwrap_or_default();
+        hidden.contains("was removed") && hidden.contains("no socket")
     });
     std::fs::remove_file(&empty).unwrap();
     until("the socket is back", || {
-        server.adapter_named("vhost0").reason.is_none() && empty.exists()
+        server.adapter_named("vhost0").hidden.is_none() && empty.exists()
     });
     Front::ready(&empty).1.works();
     for name in ["vhost0", "vhost1"] {
