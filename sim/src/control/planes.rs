@@ -71,9 +71,9 @@ pub fn be_silent(silent: bool) {
     with(|plane| plane.silent = silent);
 }
 
-/// It is to die.
+/// It is to die, if it lives.
 pub fn doom() {
-    with(|plane| plane.doomed = true);
+    with(|plane| plane.doomed = plane.handler.is_some());
 }
 
 pub fn is_doomed() -> bool {
