@@ -191,25 +191,28 @@ pub(super) const PATHS: &str = "
         done
     }
     # The host that is fenced writes here, wherever it gets through, a megabyte from the 16th on.
+    # Where no path reads for long, that is said as what it is: what is told in its place looks like something else that was written.
     theirs() {
-        for attempt in 1 2 3; do
+        for attempt in 1 2 3 4 5 6 7 8 9 10; do
             for disk in $disks; do
                 if dd if=$disk of=/tmp/read bs=64k count=16 skip=256 iflag=direct 2>/dev/null; then
                     md5sum </tmp/read
                     return
                 fi
             done
+            sleep 1
         done
         fail 'no path reads'
     }
     # Whether that is written to while the other host goes on, over paths that go and come. In the first round nobody has shut it out, so it must be.
     behind_the_fence() {
-        behind=$(theirs)
+        behind=$(theirs) || fail \"round $round: $behind\"
         step fenced.$round
         written=
         for look in 1 2 3 4; do
             sleep 1
-            [ \"$behind\" = \"$(theirs)\" ] || written=yes
+            now=$(theirs) || fail \"round $round: $now\"
+            [ \"$behind\" = \"$now\" ] || written=yes
         done
         if [ $round -eq 0 ]; then
             [ -n \"$written\" ] || fail 'nothing is written where there is no fence'
@@ -217,7 +220,8 @@ pub(super) const PATHS: &str = "
             [ -z \"$written\" ] || fail \"round $round: written behind the fence\"
         fi
         step looked.$round
-        [ $round -eq 0 ] || [ \"$behind\" = \"$(theirs)\" ] || fail \"round $round: written behind the fence\"
+        now=$(theirs) || fail \"round $round: $now\"
+        [ $round -eq 0 ] || [ \"$behind\" = \"$now\" ] || fail \"round $round: written behind the fence\"
     }
     grows() { [ $(wc -l <$1) -ge $2 ]; }
     # The other side of it: the writer has been refused for a while, or has gone on where nobody has shut it out.
@@ -295,10 +299,11 @@ const SCRIPT_VICTIM: &str = "
 /// Another boot of both, with other processes on the host: the victim has not been let in.
 const SCRIPT_FENCER_STILL: &str = "
     paths
-    behind=$(theirs)
+    behind=$(theirs) || fail \"$behind\"
     step booted
     step tried
-    [ \"$behind\" = \"$(theirs)\" ] || fail 'written behind the fence'
+    now=$(theirs) || fail \"$now\"
+    [ \"$behind\" = \"$now\" ] || fail 'written behind the fence'
     echo behind=$behind";
 const SCRIPT_VICTIM_STILL: &str = "
     paths
