@@ -220,6 +220,19 @@ proptest! {
     }
 }
 
+/// The first line of an entry of `errpt -a` is one, whatever it looks like: it was looked at for ever.
+#[test]
+fn an_entry_that_begins_like_a_prompt_ends() {
+    for prompt in
+        ["$", "#", "vios1:/>", "vios1:/ #", "root@vios1:/ #", "[vios1:/]$", "vios1:padmin>"]
+    {
+        for line in [format!("LABEL: {prompt} lsattr -El fcs0"), format!("LABEL:{prompt}lsattr")] {
+            check(line.as_bytes());
+            check(format!("{line}\nIDENTIFIER: DCB47997\n{line}").as_bytes());
+        }
+    }
+}
+
 /// Lines made of words that readers look for.
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![

@@ -118,7 +118,9 @@ fn long(page: &mut Page<'_>, report: &mut Errpt, first: Line<'_>) {
     while let Some(line) = page.peek() {
         let text = line.trimmed();
         let next = words(text, &["LABEL:"]) && line.at != first.at;
-        let typed = prompt::prompt(line.text).is_some_and(|prompt| !prompt.typed.is_empty());
+        // What follows `LABEL:` on the first line may look like a prompt: it is taken all the same.
+        let typed = line.at != first.at
+            && prompt::prompt(line.text).is_some_and(|prompt| !prompt.typed.is_empty());
         if next || is_rule(text) || typed {
             break;
         }
