@@ -26,6 +26,7 @@ mod elements;
 mod fabric;
 mod fc;
 mod finding;
+mod hmc_state;
 mod latency;
 mod levels;
 mod link;

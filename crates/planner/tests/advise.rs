@@ -12,6 +12,8 @@ mod bridges;
 mod disks;
 #[path = "advise/ethernet.rs"]
 mod ethernet;
+#[path = "advise/everyday.rs"]
+mod everyday;
 #[path = "advise/front.rs"]
 mod front;
 #[path = "advise/identity.rs"]

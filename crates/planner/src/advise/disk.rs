@@ -150,6 +150,8 @@ struct Disk<'a> {
     rate: Option<Figure>,
     /// Of reads and writes, by their numbers.
     service: Option<Figure>,
+    /// Reads and writes alone: their number a second, their service time.
+    each: [(&'static str, Option<Value>, Option<Value>); 2],
     full: Option<Value>,
     wait_ms: Option<Value>,
     waiting: Option<Value>,
@@ -177,18 +179,9 @@ impl<'a> Disk<'a> {
                 Figure::plain(Term::read("transfers a second", value, "I/O/s", at))
             }),
         };
-        let services = terms([
-            (
-                "read service",
-                weighted(samples, |sample| (sample.read.per_second, sample.read.average_ms)),
-                "ms",
-            ),
-            (
-                "write service",
-                weighted(samples, |sample| (sample.write.per_second, sample.write.average_ms)),
-                "ms",
-            ),
-        ]);
+        let read = weighted(samples, |sample| (sample.read.per_second, sample.read.average_ms));
+        let write = weighted(samples, |sample| (sample.write.per_second, sample.write.average_ms));
+        let services = terms([("read service", read, "ms"), ("write service", write, "ms")]);
         let service = match (services.len(), rates.len()) {
             (2, 2) => Some(Figure::new(
                 "average service time",
@@ -204,6 +197,7 @@ impl<'a> Disk<'a> {
             name,
             rate,
             service: service.filter(|figure| figure.low.is_finite()),
+            each: [("reads", reads, read), ("writes", writes, write)],
             full: mean(|sample| sample.queue.full_per_second),
             wait_ms: mean(|sample| sample.queue.average_ms),
             waiting: mean(|sample| sample.queue.waiting),
@@ -219,6 +213,15 @@ impl<'a> Disk<'a> {
 
     fn service_ms(&self) -> f64 {
         self.service.as_ref().map_or(0.0, |figure| figure.low)
+    }
+
+    /// The direction that is slow by itself, with its service time: what is fast in the other one hides it in the mean.
+    fn slow_direction(&self, from: f64) -> Option<(&'static str, f64)> {
+        self.each.iter().find_map(|(what, rate, service)| {
+            let (rate, _) = (*rate)?;
+            let (service, _) = (*service)?;
+            (rate >= IDLE_TPS && service >= from).then_some((*what, service))
+        })
     }
 
     /// Requests find the queue full, and wait for it.
@@ -276,6 +279,13 @@ impl<'a> Disk<'a> {
         .see(self.lines());
         self.rate.iter().chain(&self.service).cloned().fold(draft, Draft::figure)
     }
+}
+
+/// Where requests find the queue of a disk full, and wait: the line that says so.
+pub(super) fn waits_at(view: &View<'_>, host: usize, name: &str) -> Option<At> {
+    let (name, samples) = view.disk_samples(host).get_key_value(name)?;
+    let disk = Disk::new(view, host, name, samples);
+    disk.full.filter(|_| disk.queue_is_full()).map(|(_, at)| at)
 }
 
 /// A mean over the samples, and the line of the last one.
@@ -345,7 +355,10 @@ fn judge(view: &View<'_>, object: &Object<'_>, wanted: Verdict, out: &mut Out) {
     let slow_from = fact(view.facts, DISK_SERVICE_MS_MAX) * SLOW_FACTOR;
     let per_io = disk.bytes.map(|(bytes, _)| bytes / disk.tps());
     let large = per_io.is_some_and(|bytes| bytes >= LARGE_IO);
-    let is_slow = disk.service_ms() >= if large { slow_from * 2.0 } else { slow_from };
+    let slow_from = if large { slow_from * 2.0 } else { slow_from };
+    let is_slow = disk.service_ms() >= slow_from;
+    // Of a disk with large requests it is not known which direction has them.
+    let one_way = disk.slow_direction(slow_from).filter(|_| !is_slow && !large);
     let limit = disk.limit();
     let share = limit.as_ref().map(|limit| disk.tps() / limit.low);
     // More in service than the depth allows means that the depth captured is not the one in use.
@@ -359,12 +372,13 @@ fn judge(view: &View<'_>, object: &Object<'_>, wanted: Verdict, out: &mut Out) {
         }
         () if is_slow => Verdict::Slow,
         () if disk.queue_is_full() => Verdict::Full,
+        () if one_way.is_some() => Verdict::Slow,
         () => return,
     };
     match verdict {
         _ if verdict != wanted => {}
         Verdict::AtLimit => iops_limit(view, disk, limit, share.unwrap_or(1.0), is_slow, out),
-        Verdict::Slow => slow(view, disk, large, out),
+        Verdict::Slow => slow(view, disk, large, one_way, out),
         Verdict::Full => queue_depth(view, disk, limit, out),
     }
 }
@@ -472,15 +486,22 @@ fn iops_limit(
     out.push(deeper(view, disk, draft));
 }
 
-fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
-    let service = disk.service_ms();
+fn slow(
+    view: &View<'_>,
+    disk: &Disk<'_>,
+    large: bool,
+    one_way: Option<(&str, f64)>,
+    out: &mut Out,
+) {
+    let service = one_way.map_or_else(|| disk.service_ms(), |(_, service)| service);
+    let usual = number(fact(view.facts, DISK_SERVICE_MS_MAX));
+    let ms = number(service);
     let mut draft = disk
         .draft(view, "disk-slow", SLOW)
-        .because(format!(
-            "The average service time is {} ms; below {} ms is usual.",
-            number(service),
-            number(fact(view.facts, DISK_SERVICE_MS_MAX))
-        ))
+        .because(match one_way {
+            Some((what, _)) => format!("The average service time of {what} alone is {ms} ms; below {usual} ms is usual. In the mean of all requests the others, which are fast, hide it."),
+            None => format!("The average service time is {ms} ms; below {usual} ms is usual."),
+        })
         .figure(Figure::plain(view.facts.term(DISK_SERVICE_MS_MAX, "usual service time, at most")))
         .figure(Figure::plain(own("margin before this rule speaks", SLOW_FACTOR, "times")))
         .effect(SLOW_EFFECT)
@@ -495,6 +516,9 @@ fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
         draft = draft.because(
             "The requests are large, which takes time by itself; this is more than that explains.",
         );
+    }
+    if one_way.is_some_and(|(what, _)| what == "writes") {
+        draft = draft.because("Writes that are slower than reads do not go into a cache: its battery, a full cache, or a mirror over a distance. A database waits for its log so long.");
     }
     let draft = draft.slow(slow_disk(view, disk.host, disk.name, service));
     out.push(draft.weigh(if service >= 30.0 { 0.9 } else { 0.75 }, 1.0));

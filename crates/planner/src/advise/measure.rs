@@ -38,7 +38,7 @@ impl Counter {
     }
 
     /// Over the newest interval alone.
-    fn newest(&self) -> Self {
+    pub(super) fn newest(&self) -> Self {
         Self { first: self.before.or(self.first), before: None, still: 0, ..*self }
     }
 
@@ -109,20 +109,30 @@ impl Waits {
 
 /// Judges a counter of waits for a resource against the requests it happened in; `None` when it is noise or history.
 pub(super) fn waits(name: &str, counter: Counter, requests: &[Counter]) -> Option<Waits> {
+    waits_from(name, counter, requests, GROWTH_SHARE)
+}
+
+/// The same with the share of the requests from which growth is more than noise.
+pub(super) fn waits_from(
+    name: &str,
+    counter: Counter,
+    requests: &[Counter],
+    least: f64,
+) -> Option<Waits> {
     if let Some(growth) = counter.growth() {
         // What happens now, the newest interval tells; over all of them it may be little, or over.
         let newest: Vec<Counter> = requests.iter().map(Counter::newest).collect();
         let of_newest = || {
             counter.before?;
             let last = counter.newest();
-            grown(name, last, last.growth()?, &newest)
+            grown(name, last, last.growth()?, &newest, least)
         };
         return of_newest().or_else(|| {
             let all: f64 = requests.iter().filter_map(Counter::growth).sum();
             let now: f64 = newest.iter().filter_map(Counter::growth).sum();
             let quiet = counter.before.is_some_and(|before| before.value == counter.last.value);
             let counter = if quiet && now >= all * QUIET_SHARE { counter.ended() } else { counter };
-            grown(name, counter, growth, requests)
+            grown(name, counter, growth, requests, least)
         });
     }
     let total: f64 = requests.iter().map(Counter::value).sum();
@@ -161,10 +171,16 @@ pub(super) fn waits(name: &str, counter: Counter, requests: &[Counter]) -> Optio
     Some(Waits { counter, confidence, grows: false, figures, why })
 }
 
-fn grown(name: &str, counter: Counter, growth: f64, requests: &[Counter]) -> Option<Waits> {
+fn grown(
+    name: &str,
+    counter: Counter,
+    growth: f64,
+    requests: &[Counter],
+    least: f64,
+) -> Option<Waits> {
     let moved: f64 = requests.iter().filter_map(Counter::growth).sum();
     let share = if moved > 0.0 { growth / moved } else { 1.0 };
-    if growth < GROWTH_LEAST || share < GROWTH_SHARE {
+    if growth < GROWTH_LEAST || share < least {
         return None;
     }
     let mut figures: Vec<Figure> =

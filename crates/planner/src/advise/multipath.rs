@@ -3,6 +3,7 @@
 
 mod adapter_log;
 mod disabled;
+mod log;
 mod memory;
 mod ways;
 
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
+use super::hmc_state;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -22,6 +24,7 @@ use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report};
 use crate::trace::{Figure, Term, number};
 use ways::parents;
 
+pub(super) use log::RULES as OF_LOGS;
 pub(super) use ways::Ways;
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
@@ -246,6 +249,14 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     }
     if let Some(common) = common(&list.paths) {
         draft = draft.because_here(common);
+    }
+    let off = hmc_state::servers_off(view, system.host);
+    if !off.is_empty() {
+        let names: Vec<&str> = off.iter().map(|(name, _)| *name).collect();
+        draft = draft.see(off.iter().map(|(_, at)| *at)).because(format!(
+            "The HMC lists {} of its machine as Not Activated: paths over a VIOS that is off are down for that.",
+            names.join(", ")
+        ));
     }
     // The log's word on the same paths is evidence, and no finding of its own.
     let logged: Vec<&LoggedError> = view

@@ -15,10 +15,13 @@ use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
-use super::measure::{Counter, Waits, are_true, waits};
+use super::measure::{Counter, Waits, are_true, seconds_between, waits, waits_from};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{BUFFER_LIMITS, GROWTH_LEAST, RESETS_GROWTH, RESETS_ONCE};
+use super::thresholds::{
+    BUFFER_LIMITS, GROWTH_LEAST, GROWTH_SHARE, LOST_PER_SECOND, LOST_SHARE, RESETS_GROWTH,
+    RESETS_ONCE,
+};
 use super::view::{View, as_f64, shown};
 use crate::capture::{At, Entstat, Ethernet, Report, VirtualEthernet};
 use crate::trace::number;
@@ -31,6 +34,8 @@ pub(super) struct Wire<'a> {
     samples: Vec<&'a Ethernet>,
     /// The report of the last one.
     run: &'a Entstat,
+    /// The report of the one before.
+    before: Option<&'a Entstat>,
 }
 
 impl<'a> Wire<'a> {
@@ -111,9 +116,10 @@ pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
     }
     let wire = |((host, name), mut samples): ((usize, &'a str), Vec<Sample<'a>>)| {
         in_order(&mut samples);
-        let run = samples.last()?.0;
+        let (run, rest) = samples.split_last().map(|((run, _), rest)| (*run, rest))?;
+        let before = rest.last().map(|(run, _)| *run);
         let samples = samples.into_iter().map(|(_, adapter)| adapter).collect();
-        Some(Wire { host, name, samples, run })
+        Some(Wire { host, name, samples, run, before })
     };
     all.into_iter().filter_map(wire).collect()
 }
@@ -375,6 +381,16 @@ fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     );
 }
 
+/// The share of the packets from which a loss is told. Of a busy adapter a small one is many packets a second, each of
+/// which a connection waits for.
+fn lost_share(wire: &Wire<'_>, counter: &Counter) -> f64 {
+    let aged = || wire.counter(|adapter| adapter.elapsed_seconds)?.newest().growth();
+    let clocks = wire.before.and_then(|before| seconds_between(&before.head, &wire.run.head));
+    let seconds = clocks.or_else(aged).filter(|seconds| *seconds > 0.0);
+    let rate = counter.newest().growth().zip(seconds).map(|(lost, seconds)| lost / seconds);
+    if rate.is_some_and(|rate| rate >= LOST_PER_SECOND) { LOST_SHARE } else { GROWTH_SHARE }
+}
+
 fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(packets) = wire.counter(|adapter| adapter.received.packets) else { return };
     type Pick = fn(&Ethernet) -> Option<crate::capture::Read<u64>>;
@@ -385,7 +401,10 @@ fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     ];
     let found: Vec<_> = counters
         .into_iter()
-        .filter_map(|(name, read)| waits(name, wire.counter(read)?, &[packets]))
+        .filter_map(|(name, read)| {
+            let counter = wire.counter(read)?;
+            waits_from(name, counter, &[packets], lost_share(wire, &counter))
+        })
         .collect();
     if found.is_empty() {
         return;
@@ -515,6 +534,9 @@ fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     );
 }
 
+/// The share of the packets of other VLANs that Transmit Errors grow by, where these are what the adapter sends.
+const SENT: f64 = 0.9;
+
 fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(counter) = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.invalid_vlan)
     else {
@@ -523,13 +545,20 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(growth) = counter.growth().filter(|growth| *growth >= GROWTH_LEAST) else { return };
     let Some(own) = wire.last().virtual_adapter.as_ref() else { return };
     let mine = super::sea::vlans(own);
+    // What the adapter could not send is among its own errors of sending.
+    let failed = wire.counter(|adapter| adapter.transmitted.errors);
+    let unsent = failed.and_then(|counter| counter.growth()).map(|unsent| unsent >= growth * SENT);
+    let sends = unsent == Some(true);
     let list = |vlans: Vec<u16>| vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     let mut draft = wire
         .draft(
             view,
             "net-vlan",
             Severity::Warning,
-            format!("{} is sent packets of VLANs that it is not in", wire.name),
+            match sends {
+                true => format!("{} sends packets of VLANs that it is not in", wire.name),
+                false => format!("{} has packets of VLANs that it is not in", wire.name),
+            },
         )
         .see(counter.places())
         .unless_over(&counter)
@@ -539,6 +568,9 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             number(growth)
         ))
         .because(format!("It is in {}.", list(mine.keys().copied().collect())));
+    if let Some(failed) = failed.filter(|_| sends) {
+        draft = draft.see(failed.places()).because("Transmit Errors grew by as many: this system itself tags frames with a VLAN that its adapter has not.");
+    }
     draft = counter
         .growth_figure("growth of Invalid VLAN ID Packets", "packets")
         .into_iter()
@@ -569,7 +601,10 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     }
     out.push(
         draft
-            .effect("Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.")
+            .effect(match sends {
+                true => "Look for the VLAN devices above this adapter (lsdev -C -c adapter, lsattr -El entN -a vlan_tag_id): give the virtual adapter their VLANs on the HMC, or take away the device that nobody needs. What it sends there reaches nobody.",
+                false => "Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.",
+            })
             .harm("A VLAN that is added to a trunk reaches every client of it.")
             .weigh(if missing { 0.9 } else { 0.6 }, 1.0),
     );

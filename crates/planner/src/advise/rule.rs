@@ -19,8 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    cpu, disk, elements, fabric, fc, latency, levels, link, multipath, network, overload, queues,
-    san, sea, served, ssp, vnic, vscsi,
+    cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, multipath, network,
+    overload, queues, san, sea, served, ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -150,8 +150,10 @@ const TABLE: &[&[Rule]] = &[
     overload::RULES,
     san::RULES,
     multipath::RULES,
+    multipath::OF_LOGS,
     levels::RULES,
     vnic::RULES,
+    hmc_state::RULES,
     served::RULES,
 ];
 

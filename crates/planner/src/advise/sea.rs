@@ -15,6 +15,7 @@ use super::thresholds::{FLAPS_A_DAY, FLAPS_GROWTH, FLAPS_ONCE};
 use super::view::{Role, View, as_f64};
 use super::{sea_mtu, sea_pair};
 use crate::capture::{At, Attribute, Entstat, Ethernet, Failover, Report, Sea, VirtualEthernet};
+use crate::facts::{Level, Product};
 use crate::trace::number;
 
 /// One shared Ethernet adapter, from its attributes and its statistics.
@@ -409,6 +410,14 @@ fn control_finding(draft: Draft) -> Draft {
         .harm("While the two do not agree, both can bridge at once, which makes a loop. Change the backup first, and watch the switch.")
 }
 
+/// The last level of a VIOS at which `adapter_reset` has to be `no` (IBM, shared Ethernet adapters for load sharing).
+const RESETS_UP_TO: [u32; 4] = [2, 2, 4, 0];
+
+/// Whether a level of a VIOS is this one or an older one.
+fn is_up_to(level: &str, last: &[u32]) -> bool {
+    Level::read(Product::Vios, level).is_ok_and(|level| level.parts() <= last)
+}
+
 /// `sea-adapter-reset`: a failover that takes the link down.
 fn adapter_reset<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let Some(attribute) =
@@ -420,10 +429,24 @@ fn adapter_reset<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
         return;
     }
     let change = Change::new(view, bridge.host, bridge.name).live().set("adapter_reset", "no");
+    let level = view.level(bridge.host);
+    let old = level.filter(|level| is_up_to(&level.level.value, &RESETS_UP_TO));
+    let draft = bridge
+        .draft(
+            view,
+            "sea-adapter-reset",
+            Severity::Warning,
+            "failover resets the real adapter".into(),
+        )
+        .see([attribute.at])
+        .see(old.map(|level| level.level.at));
+    let draft = match (old, level) {
+        (Some(_), _) => draft.because("At this level of the VIOS IBM asks for adapter_reset=no on both of a pair that shares the load."),
+        (None, Some(_)) => draft.only_noted("It is the default, and IBM asks for no only up to VIOS 2.2.4.0, which this one is past: look at it where failovers take long."),
+        (None, None) => draft.only_noted("It is the default, and IBM asks for no only up to VIOS 2.2.4.0; the level was not captured (ioslevel)."),
+    };
     out.push(
-        bridge
-            .draft(view, "sea-adapter-reset", Severity::Warning, "failover resets the real adapter".into())
-            .see([attribute.at])
+        draft
             .because("With adapter_reset=yes the link goes down and up at every failover. A switch port then runs through its start-up, spanning tree included, and the clients wait for that long.")
             .change(&change)
             .effect("Failover sends gratuitous ARP only and takes a moment.")

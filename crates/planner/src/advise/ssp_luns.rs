@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::disk;
 use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Object};
@@ -122,6 +123,12 @@ fn luns(view: &View<'_>, name: &str, listed: &Listed<'_>, out: &mut Out) {
         draft = draft.figure(figure);
     }
     let share = if below_least { LUNS_LEAST_SHARE } else { LUNS_SIZE_SHARE };
+    let draft = match listed.luns.iter().find_map(|lun| disk::waits_at(view, listed.host, &lun.name)) {
+        Some(at) => draft
+            .see([at])
+            .because("Requests wait in front of its LUNs: the queues are short for what is asked of them."),
+        None => draft.only_noted("Nothing captured shows that requests wait in front of them; iostat -D under load would."),
+    };
     out.push(
         draft
             .figure(Figure::plain(own("share below which this rule speaks", share, "times")))

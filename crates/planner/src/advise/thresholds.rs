@@ -25,6 +25,10 @@ pub(super) fn fact(facts: &Facts, id: &str) -> f64 {
 pub(super) const GROWTH_SHARE: f64 = 0.0005;
 /// … and the least growth that counts.
 pub(super) const GROWTH_LEAST: f64 = 50.0;
+/// Packets a second that a physical Ethernet adapter loses between two captures, from which a smaller share is told …
+pub(super) const LOST_PER_SECOND: f64 = 10.0;
+/// … which is this one of the packets that arrived.
+pub(super) const LOST_SHARE: f64 = 0.0001;
 /// The share of all requests that makes the newest of several intervals one of load: what did not grow in it is over.
 pub(super) const QUIET_SHARE: f64 = 0.1;
 /// The same for a counter that was seen once, since its reset: a share of the requests …
@@ -167,6 +171,8 @@ pub(super) const DISK_ERRORS_WITHIN_SECONDS: u64 = 86_400;
 pub(super) const ADAPTER_ERRORS_LEAST: f64 = 10.0;
 /// … in so many different hours: a switch that is restarted makes many in one.
 pub(super) const ADAPTER_ERRORS_HOURS: f64 = 3.0;
+/// Different hours of the day before the capture in which paths to disks fail, by the error log.
+pub(super) const FLAPPING_HOURS: f64 = 3.0;
 /// Times that an Ethernet link is lost in that time, by the error log; what belongs to a restart does not count …
 pub(super) const LINK_LOST_LEAST: f64 = 3.0;
 /// … which is so many seconds before and after the log was turned off or on, or the system shut down.

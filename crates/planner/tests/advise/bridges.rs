@@ -185,11 +185,32 @@ fn one_fault_in_one_bridge_is_its_own_rule() {
     rule_of(&[Sea { control_trunk: true, ..primary() }], "sea-control-channel");
     rule_of(&[Sea { control_in: 0, ..primary() }], "sea-control-channel");
     rule_of(&[Sea { control_vlan: 200, ..primary() }], "sea-control-channel");
-    let finding = rule_of(&[primary().with("adapter_reset", "yes")], "sea-adapter-reset");
-    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent12 -attr adapter_reset=no"));
     rule_of(&[Sea { state: "LIMBO", bridge: "None", ..primary() }], "sea-failover");
     rule_of(&[Sea { bridge: "All", ..backup() }], "sea-failover");
     rule_of(&[Sea { became: 180, ..primary() }], "sea-failover");
+}
+
+/// What is the default is a fault where IBM says so: up to VIOS 2.2.4.0.
+#[test]
+fn a_reset_at_failover_is_changed_at_old_levels_only() {
+    let at = |level: &str| {
+        let text = primary().with("adapter_reset", "yes").text();
+        let (known, without) = ("ioslevel\n3.1.4.21\n", "uname\nAIX\n");
+        assert!(text.contains(known), "{text}");
+        let text = match level {
+            "" => text.replace(known, without),
+            level => text.replace("\n3.1.4.21\n", &format!("\n{level}\n")),
+        };
+        let finding = top(&[("a.txt", &text)], "sea-adapter-reset");
+        (finding.severity, finding.command)
+    };
+    let command = "chdev -dev ent12 -attr adapter_reset=no".to_owned();
+    for old in ["2.2.4.0", "2.2.3.60"] {
+        assert_eq!(at(old), (Severity::Warning, Some(command.clone())), "{old}");
+    }
+    for newer in ["2.2.4.10", "3.1.4.21", "4.1.0.10", ""] {
+        assert_eq!(at(newer), (Severity::Note, None), "{newer}");
+    }
 }
 
 /// Updates of the VIOS change the primary some times a year: twenty changes in two years are those.

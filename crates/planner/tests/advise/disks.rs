@@ -195,7 +195,7 @@ fn disks_beyond_the_elements_of_virtual_scsi_are_counted() {
     silent(&[("a.txt", &lsmap(&backing)), ("b.txt", &client)]);
 }
 
-fn pool(size: u64, free: u64, promised: u64) -> String {
+pub(super) fn pool(size: u64, free: u64, promised: u64) -> String {
     format!(
         "viosa1:/home/padmin> lssp -clustername prodclu
 POOL_NAME:         prodpool
@@ -264,7 +264,7 @@ fn shallow_luns_of_a_pool_hold_all_clients_up() {
 }
 
 /// `pv -list` of LUNs of so many MB each.
-fn pv_list(luns: usize, each: u64) -> String {
+pub(super) fn pv_list(luns: usize, each: u64) -> String {
     let rows: String = (0..luns)
         .map(|at| {
             format!("hdisk{:<10} {each:<11} ONLINE          3321360050768{at:04}IBMfcp\n", at + 4)

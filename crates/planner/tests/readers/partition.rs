@@ -36,6 +36,26 @@ fn intervals_of_a_shared_partition() {
     assert_eq!(at(&sample.physical).1, 8);
 }
 
+/// `-t` puts the time of day behind each row.
+#[test]
+fn rows_with_the_time_are_rows() {
+    let text = "aix5:/> lparstat -t 5 2
+
+System configuration: type=Shared mode=Capped smt=4 lcpu=8 mem=4096MB psize=16 ent=1.00
+
+%user  %sys  %wait  %idle physc %entc  lbusy   app  vcsw phint  %nsp   time
+----- ----- ------ ------ ----- ----- ------   --- ----- ----- -----   --------
+ 41.0  12.5    0.3   46.2  0.58  58.0   21.0  9.12   810     1   100   09:10:05
+ 44.0  10.5    0.1   45.4  0.60  60.0   22.0  9.10   790     0   100   09:10:10
+";
+    let mut captures = planner::capture::Captures::new();
+    captures.read("a.txt", text.as_bytes(), None);
+    assert_whole(&captures);
+    let report = only(captures.lparstats());
+    let used: Vec<f64> = report.samples.iter().map(|sample| value(&sample.physical)).collect();
+    assert_eq!(used, [0.58, 0.6]);
+}
+
 #[test]
 fn a_dedicated_partition_has_fewer_columns() {
     let captures = read("lparstat-dedicated");

@@ -128,7 +128,13 @@ impl Reading {
         let mut sample = CpuSample::default();
         let mut count = 0;
         for word in line.text.split_ascii_whitespace() {
-            let Some(value) = decimal(word) else { return false };
+            let Some(value) = decimal(word) else {
+                if count == 0 || !is_clock(word) {
+                    return false;
+                }
+                count += 1;
+                continue;
+            };
             if let Some(place) = self.columns.get(count).and_then(|column| column(&mut sample)) {
                 *place = Some(Read { value, at: line.at });
             }
@@ -203,6 +209,15 @@ impl Reading {
             _ => true,
         }
     }
+}
+
+/// `16:00:30`, which `-t` puts into a column of its own.
+fn is_clock(word: &str) -> bool {
+    word.len() == 8
+        && word.bytes().enumerate().all(|(at, byte)| match at {
+            2 | 5 => byte == b':',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 fn hypervisor_call(fields: &[&str], at: At) -> Option<HypervisorCall> {

@@ -1,0 +1,106 @@
+//! `partition-state`: what the HMC's list says of partitions that is out of order.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Draft, Severity};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::view::View;
+use crate::capture::{At, HmcRow, Report};
+
+const RULE: &str = "partition-state";
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: RULE,
+    about: "the HMC shows a partition in error, without its connection, or a VIOS that is off",
+    on: Kind::System,
+    evidence: "lssyscfg -r lpar -m MACHINE -F name,lpar_id,lpar_env,state,rmc_state on the HMC",
+    weight: 1.0,
+    applies: |view, system| Applicability::where_that(!newest(view, system.host).is_empty()),
+    judge,
+}];
+
+/// Of each machine the partitions as they were listed last, with their states.
+fn newest<'a>(view: &View<'a>, host: usize) -> BTreeMap<Option<&'a str>, Vec<&'a HmcRow>> {
+    let mut lists = BTreeMap::new();
+    for list in view.of(host).filter_map(Report::hmc_list) {
+        let has = |row: &&HmcRow| ["name", "state"].iter().all(|name| row.field(name).is_some());
+        let rows: Vec<&HmcRow> = list.rows.iter().filter(has).collect();
+        if !rows.is_empty() {
+            lists.insert(list.system.as_ref().map(|read| read.value.as_str()), rows);
+        }
+    }
+    lists
+}
+
+fn is_vios(row: &HmcRow) -> bool {
+    row.field("lpar_env") == Some("vioserver")
+}
+
+fn state(row: &HmcRow) -> &str {
+    row.field("state").unwrap_or_default()
+}
+
+/// The VIOS of a client's machine that are off by the HMC's list: their names and lines.
+pub(super) fn servers_off<'a>(view: &View<'a>, client: usize) -> Vec<(&'a str, At)> {
+    let lists = view.hosts().flat_map(|host| newest(view, host).into_values());
+    let mut with_client =
+        lists.filter(|rows| rows.iter().any(|row| view.model.named_at(row.at) == Some(client)));
+    let off = |row: &&HmcRow| is_vios(row) && state(row) == "Not Activated";
+    let rows = with_client.next().unwrap_or_default();
+    let named = rows.into_iter().filter(off);
+    named.filter_map(|row| Some((row.field("name")?, row.at))).collect()
+}
+
+fn judge(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    for rows in newest(view, system.host).into_values() {
+        let running = |row: &HmcRow| state(row) == "Running";
+        let rmc = |word: &str| {
+            let has = |row: &&&HmcRow| running(row) && row.field("rmc_state") == Some(word);
+            rows.iter().filter(has).count()
+        };
+        let (active, inactive) = (rmc("active"), rmc("inactive"));
+        let serves = rows.iter().any(|row| is_vios(row) && running(row));
+        let served = rows.iter().any(|row| !is_vios(row) && running(row));
+        for row in rows {
+            let Some(name) = row.field("name") else { continue };
+            let draft = |severity, title: String| {
+                Draft::new(RULE, system.host, name.to_owned(), severity, title).see([row.at])
+            };
+            let aix = row.field("os_version").is_some_and(|text| text.starts_with("AIX"));
+            let could = is_vios(row) || row.field("lpar_env") == Some("aixlinux");
+            let off_air = running(row) && row.field("rmc_state") == Some("inactive");
+            match state(row) {
+                "Error" => out.push(
+                    draft(Severity::Critical, format!("{name} is in error"))
+                        .because("The HMC lists it in the state Error: it does not run, and its profile or its hardware does not let it.")
+                        .effect("Read its reference code (lsrefcode -r lpar -m MACHINE --filter lpar_names=NAME) and the HMC's serviceable events (lssvcevents -t hardware), and mend what they name before it is activated again.")
+                        .harm("None by reading.")
+                        .weigh(0.95, 1.1),
+                ),
+                _ if off_air && could && active > inactive => {
+                    let severity = match is_vios(row) || aix {
+                        true => Severity::Warning,
+                        false => Severity::Note,
+                    };
+                    out.push(
+                        draft(severity, format!("{name} runs, and the HMC does not reach it"))
+                            .because(format!("Its rmc_state is inactive, while that of {active} others which run is active: the HMC and its network are not the cause."))
+                            .because("Without that connection the HMC changes nothing in it, moves nothing to or from it (for a VIOS: no partition of the machine that it serves), and runs no viosvrcmd.")
+                            .effect("Look at its network to the HMC (port 657, both ways) and at the daemons: /usr/sbin/rsct/bin/rmcdomainstatus -s ctrmc, lssrc -s ctrmc. After a start it takes some minutes by itself.")
+                            .harm("None by looking.")
+                            .weigh(0.85, 0.8),
+                    );
+                }
+                "Not Activated" if is_vios(row) && serves && served => out.push(
+                    draft(Severity::Warning, format!("{name} is off while clients run"))
+                        .only_noted("The HMC lists this VIOS as Not Activated, and another one and clients of the machine as Running: what it serves has one side left. Where it is switched off on purpose, all is well.")
+                        .effect("Activate it, and see with lspath on the clients that their paths come back.")
+                        .harm("None.")
+                        .weigh(0.6, 0.8),
+                ),
+                _ => {}
+            }
+        }
+    }
+}
