@@ -65,9 +65,11 @@ fn frames_are_followed_and_a_card_that_is_down_says_why() {
     let lines = while_it_runs(&server, "net trace --port ent1 --count 4", &mut one);
     assert_eq!(lines.lines().count(), 4, "{lines}");
     assert!(lines.contains("ent0 > ent1 02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff"), "{lines}");
-    let lost = while_it_runs(&server, "-o json network trace net0 --lost --count 1", &mut one);
-    let lost: Value = serde_json::from_str(&lost).unwrap();
-    assert_eq!((&lost["reason"], &lost["to"]), (&"mtu_exceeded".into(), &"ent1".into()));
+    // Nobody reads there: when its buffers are used up, short ones are lost as well.
+    let told = while_it_runs(&server, "-o json network trace net0 --lost --count 4", &mut one);
+    let all = serde_json::Deserializer::from_str(&told).into_iter::<Value>().map(Result::unwrap);
+    let mut lost = all.filter(|it| it["to"] == "ent1").map(|it| it["reason"].clone());
+    assert!(lost.any(|reason| reason == "mtu_exceeded"), "{told}");
     let file = server.path("a.pcapng");
     let words = format!("network trace --vlan 1 --count 10 --write {}", file.display());
     while_it_runs(&server, &words, &mut one);

@@ -139,13 +139,15 @@ fn an_lu_is_written_snapshotted_overwritten_rolled_back_and_cloned_over_deaths_o
     refused(&server, "lu resize lu0 192MiB", "shares what it holds");
     refused(&server, "lu resize lu0 64MiB --shrink", "shares what it holds");
     assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 2, 3, 0, 5]);
-    server.ok("adapter remove a0");
+    // Its client is gone, and that is heard a little later.
+    server.until("a0 is free", |it| it.run("adapter remove a0").status.success());
     refused(&server, "lu remove lu0", "s0");
     // A snapshot is removed, and its clone keeps what it holds.
     server.ok("snapshot remove s0");
     server.ok("lu remove lu0");
     assert_eq!(Client::of(&server, "ac").read(&BLOCKS), [91, 2, 3, 94, 5]);
-    server.ok("adapter remove ac");
+    // Its client is gone, and that is heard a little later.
+    server.until("ac is free", |it| it.run("adapter remove ac").status.success());
     server.ok("lu remove c0");
     server.until("their space", |server| {
         // Of the other LU there are chunk 0, and the layer above its snapshot, to which nothing was written.
