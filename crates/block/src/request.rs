@@ -275,7 +275,7 @@ pub trait Volume: Send + Sync {
         false
     }
 
-    /// What is in it is gone when it is closed: its file was removed. Never waits.
+    /// What is in it is gone when it is closed: its file was removed, which is among its troubles. Never waits.
     fn removed(&self) -> bool {
         false
     }

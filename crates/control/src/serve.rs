@@ -155,15 +155,14 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     let served = run(visitors, Arc::clone(&server));
     tokio::pin!(served);
     // Whoever asks is answered from the beginning, and may end it.
-    let begun = tokio::select! {
-        ended = &mut served => ended.map(|()| false),
-        begun = begin(&server, config, options.prune) => begun.map(|()| true),
+    let ended = async {
+        tokio::select! {
+            ended = &mut served => return ended,
+            begun = begin(&server, config, options.prune) => begun?,
+        }
+        served.await
     };
-    let ended = match begun {
-        Ok(true) => served.await,
-        Ok(false) => Ok(()),
-        Err(error) => Err(error),
-    };
+    let ended = ended.await;
     server.end().await;
     ended?;
     if let Some(dir) = server.paths().ram("any").parent() {

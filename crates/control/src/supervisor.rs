@@ -184,10 +184,7 @@ impl Supervisor {
             tokio::time::sleep(LOOK_EVERY).await;
             self.pulse.look().await;
             let view = self.view();
-            if view
-                .silent
-                .is_some_and(|since| turns::now().saturating_duration_since(since) > SILENCE_MAX)
-            {
+            if view.silent.is_some_and(|since| turns::since(since) > SILENCE_MAX) {
                 return;
             }
         }

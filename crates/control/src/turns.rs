@@ -5,7 +5,7 @@
 #[cfg(not(sim))]
 use rustix::event::Timespec;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a thread does.
 pub(crate) trait Attends: Send + 'static {
@@ -70,6 +70,11 @@ pub(crate) fn when(
 #[cfg(not(sim))]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// How long ago that was.
+pub(crate) fn since(then: Instant) -> Duration {
+    now().saturating_duration_since(then)
 }
 
 /// Does what waits for a disk, while other tasks go on.

@@ -73,10 +73,11 @@ const REMOVED: &str =
 
 /// What became of an opened file, which is to have this length at least. Asks no server of the file system.
 pub(crate) fn trouble(file: &File, bytes: Option<u64>) -> Option<String> {
-    if removed(file) {
+    let found = look(file, StatxFlags::NLINK | StatxFlags::SIZE)?;
+    if found.stx_nlink == 0 {
         return Some(REMOVED.to_owned());
     }
-    let found = look(file, StatxFlags::SIZE)?.stx_size;
+    let found = found.stx_size;
     let bytes = bytes.filter(|bytes| found < *bytes)?;
     Some(format!(
         "its file was cut to {found} bytes and had {bytes}: what lay behind that is lost, and reads of it fail"

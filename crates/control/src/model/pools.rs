@@ -137,8 +137,13 @@ fn number_of(made: &Made) -> Option<u32> {
 
 /// The volumes of a snapshot.
 pub fn volumes_of(set: &Attributes) -> Vec<String> {
-    let listed = attr::snapshot::VOLUMES.of(set).unwrap_or_default().split(',').map(str::trim);
-    listed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    listed(attr::snapshot::VOLUMES.of(set)).map(str::to_owned).collect()
+}
+
+/// What stands in a list, between commas.
+fn listed(text: Option<&str>) -> impl Iterator<Item = &str> {
+    let all = text.unwrap_or_default().split(',').map(str::trim);
+    all.filter(|one| !one.is_empty())
 }
 
 impl Desired {
@@ -250,8 +255,7 @@ pub fn pool_of(set: &Attributes) -> Option<&str> {
 
 /// The paths of a pool's PVs.
 pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
-    let listed = attr::pool::PVS.of(set).unwrap_or_default().split(',').map(str::trim);
-    listed.filter(|path| !path.is_empty()).map(|path| paths.absolute(path)).collect()
+    listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path)).collect()
 }
 
 /// The pools of a data plane.

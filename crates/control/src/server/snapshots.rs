@@ -1,12 +1,13 @@
 //! Snapshots: what the API shows of them, and rollbacks.
 
 use super::shared::{Done, Server};
+use super::trace::refusal;
 use crate::error::{ApiError, Code};
 use crate::model::pools::{pool_of, volumes_of};
 use crate::model::transition::{AttributeChange, Change, Verb};
-use crate::model::{Desired, home};
+use crate::model::{Desired, MAIN, home};
 use fabric::attribute::{Effect, Object};
-use protocol::message::{FailureCode, PoolStatus, RollbackSpec};
+use protocol::message::{Failure, FailureCode, PoolStatus, RollbackSpec};
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -144,7 +145,7 @@ impl Server {
         }
         for (volume, lu, snapshot) in rollbacks {
             let pool = desired[Object::Volume].get(volume).and_then(pool_of).unwrap_or_default();
-            let home = desired[Object::Pool].get(pool).map_or("main", home);
+            let home = desired[Object::Pool].get(pool).map_or(MAIN, home);
             let id = now_ms();
             let spec = RollbackSpec { pool: pool.to_owned(), lu, snapshot, force, id };
             self.roll_back(home, volume, spec).await?;
@@ -166,13 +167,8 @@ impl Server {
                 tokio::time::sleep(LOOK).await;
                 continue;
             }
-            let code = match failure.code {
-                FailureCode::NotFound => Code::NotFound,
-                FailureCode::InUse => Code::InUse,
-                _ => Code::Failed,
-            };
-            let refusal = ApiError::new(code, format!("volume `{volume}`: {}", failure.message));
-            return Err(failure.help.into_iter().fold(refusal, ApiError::help));
+            let message = format!("volume `{volume}`: {}", failure.message);
+            return Err(refusal(Failure { message, ..failure }));
         }
     }
 }

@@ -53,7 +53,7 @@ impl Server {
                 let start = turns::now();
                 // Reading memory and writing small files of a tmpfs.
                 turns::blocking(|| server.write_stats_files());
-                took = turns::now().saturating_duration_since(start);
+                took = turns::since(start);
             }
         });
     }
@@ -77,9 +77,7 @@ impl Server {
             .collect();
         let counted: BTreeMap<_, _> =
             readers.iter().map(|(name, reader)| (name.clone(), reader.count(PULSE))).collect();
-        if files.counted == counted
-            && files.at.is_some_and(|at| turns::now().saturating_duration_since(at) < AGE)
-        {
+        if files.counted == counted && files.at.is_some_and(|at| turns::since(at) < AGE) {
             return;
         }
         files.counted = counted;

@@ -85,8 +85,8 @@ impl From<TraceReport> for TraceView {
     }
 }
 
-/// What a data plane says that does not let anybody watch.
-fn refusal(failure: Failure) -> ApiError {
+/// What a data plane says that does not do what somebody asked for.
+pub(super) fn refusal(failure: Failure) -> ApiError {
     let code = match failure.code {
         FailureCode::NotFound => Code::NotFound,
         FailureCode::InUse => Code::InUse,

@@ -227,7 +227,7 @@ impl PulseThread {
             // One that died of it answers no more; its death is told.
             (Some(_), None) if view.pid != self.silent_pid => None,
             (Some(since), None) => {
-                let seconds = turns::now().saturating_duration_since(since).as_secs();
+                let seconds = turns::since(since).as_secs();
                 Some((Kind::DataplaneAnswers, format!("{pid}was silent for {seconds} s")))
             }
             _ => None,

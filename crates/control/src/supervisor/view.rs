@@ -85,7 +85,7 @@ impl View {
             return self.trouble.clone();
         };
         let pid = self.pid.map(|pid| format!("process {pid} ")).unwrap_or_default();
-        let seconds = turns::now().saturating_duration_since(since).as_secs();
+        let seconds = turns::since(since).as_secs();
         Some(format!("{pid}has not answered for {seconds} s"))
     }
 }

@@ -24,12 +24,14 @@ pub(super) fn identity(spec: &VolumeSpec) -> Option<Identity> {
 
 impl OpenVolume {
     pub(super) fn status(&self) -> VolumeStatus {
+        // One without trouble has its file, and is not looked at twice.
+        let trouble = self.volume.trouble();
         VolumeStatus {
             spec: self.spec.clone(),
             bytes: self.volume.geometry().bytes,
             access: self.notes.join("; "),
-            trouble: self.volume.trouble(),
-            removed: self.volume.removed(),
+            removed: trouble.is_some() && self.volume.removed(),
+            trouble,
             lost: self.volume.lost(),
             identity: self.known.clone(),
         }
