@@ -7,8 +7,8 @@ use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
     FailureCode, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, Reply, Request, Selection,
-    Status, UnitKind, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind,
-    VolumeSpec, VolumeStatus,
+    Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec,
+    VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -133,9 +133,6 @@ impl Books {
                 Some(volume) => Some(volume.bytes),
                 None => return failure(FailureCode::NotFound, format!("no volume `{name}`")),
             },
-            None if spec.kind == UnitKind::Disk => {
-                return failure(FailureCode::Invalid, "a disk has a volume");
-            }
             None => None,
         };
         let seen = self.sees(&spec.name);

@@ -282,7 +282,7 @@ fn must_reopen(now: &VolumeSpec, then: &VolumeSpec) -> bool {
 
 /// Whether a unit must be made again: it is another one, or the volume of a disk is opened anew.
 fn must_renew(wanted: &UnitSpec, actual: &UnitSpec, reopened: &BTreeSet<&str>) -> bool {
-    // A drive gives its medium away; a disk without a volume is none.
+    // A drive gives its medium away; a disk has got its volume once.
     let empty = UnitSpec { volume: None, ..actual.clone() };
     let gives_away = change::unit(actual, &empty) <= Change::Live;
     let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));

@@ -5,12 +5,12 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::scsi::{Client, NONE, PATIENCE, adapter, in_event, on, target};
+use common::scsi::{Client, NONE, PATIENCE, adapter, file, in_event, on, target, unit};
 use common::{Ends, Server, load, short_load, slow, slow_by};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::event;
 use partition::scsi::{address, cdb, feature, response};
-use protocol::message::{Reply, Request, TargetSpec};
+use protocol::message::{Reply, Request, TargetSpec, UnitSpec};
 use protocol::stats::QueueCounter;
 
 impl Server {
@@ -252,4 +252,53 @@ fn a_change_that_cannot_be_made_changes_nothing() {
     assert_eq!(client.attentions(address(0, 0)), NONE);
     assert_eq!(client.report_luns(0), [0]);
     assert_eq!(server.adapter_status().spec.scsi().unwrap().targets.len(), 1);
+}
+
+/// What a client has sent to a disk whose volume is not open yet it sends again until it is. Reservations that were kept are there then.
+#[test]
+fn a_disk_is_becoming_ready_until_its_volume_is_there() {
+    let server = Server::new(2);
+    server.units(2, 16, |spec| spec);
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
+    let (lun, beside) = (address(0, 0), address(0, 1));
+    let mut client = Client::connect(&socket);
+    client.attentions(lun);
+    client.register(lun, 7, true);
+    drop(client);
+    // As after a death, but for the second one, which is there.
+    server.must(Request::RemoveAdapter { name: "vfchost0".into() });
+    server.must(Request::RemoveUnit { name: "lu0".into() });
+    server.must(Request::RemoveVolume { name: "v0".into(), forget: true });
+    let ready = unit("lu0", "v0");
+    let ready = UnitSpec { keep: Some(server.path("lu0.pr")), ..ready };
+    server.must(Request::PutUnit(UnitSpec { volume: None, ..ready.clone() }));
+    let status = server.status();
+    let awaited = status.units.iter().find(|unit| unit.spec.name == "lu0").unwrap();
+    assert_eq!((awaited.medium, awaited.bytes), (false, 0));
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
+    let mut client = Client::connect(&socket);
+    assert_eq!(client.report_luns(0), [0, 1]);
+    let serial = client.must(lun, &cdb::inquiry(Some(0x80), 255), &[], 255);
+    assert_eq!(&serial[4..4 + usize::from(serial[3])], b"serial of lu0");
+    client.attentions(beside);
+    assert!(client.write(beside, 0, 1).good());
+    for reply in
+        [client.past_attentions(lun, &cdb::TEST_UNIT_READY, &[], 0), client.write(lun, 0, 9)]
+    {
+        assert!(reply.becoming_ready(), "{reply:?}");
+    }
+    // The volume is there, and then the disk.
+    server.must(Request::PutVolume(file(server.dir.path(), "v0", 16)));
+    assert!(client.write(lun, 0, 9).becoming_ready());
+    server.must(Request::PutUnit(ready));
+    let told = client.events.next_within(PATIENCE).unwrap();
+    assert_eq!((told.event, told.lun), (event::PARAM_CHANGE, in_event(0, 0)));
+    assert_eq!(client.events.poll().unwrap(), None, "it has neither gone nor come");
+    assert_eq!(client.attentions(lun), [0x2900]);
+    assert_eq!(client.attentions(beside), NONE);
+    assert_eq!(client.blocks(lun), 16 << 11);
+    assert!(client.write(lun, 0, 9).good());
+    assert_eq!(server.in_file(0)[0], 9);
+    let registrations = &server.status().units[0].registrations;
+    assert_eq!(registrations.iter().map(|one| one.key).collect::<Vec<_>>(), [7]);
 }

@@ -323,8 +323,10 @@ impl ScsiDevice {
     /// A client whose commands failed for the want of a link is asked to look at all that it has.
     fn announce(&self, change: &Change, had_failed: bool) -> Vec<Event> {
         change.told.iter().for_each(|nexus| nexus.tell(Attention::LunsChanged));
+        // A client that has looked at it has not learned its size.
+        let ready = self.capacity_events(change.ready.iter().copied());
         if locked(&self.state).features & feature::HOTPLUG == 0 {
-            return Vec::new();
+            return ready;
         }
         let of = |places: &[Place], reason| -> Vec<Event> {
             let lun = |place: &Place| Some((place.0, Lun::new(place.1)?));
@@ -339,15 +341,13 @@ impl ScsiDevice {
             true => of(&locked(&self.state).view.places(), event::Reset::Rescan),
             false => of(&change.come, event::Reset::Rescan),
         };
-        gone.into_iter().chain(come).collect()
+        gone.into_iter().chain(come).chain(ready).collect()
     }
 
-    fn capacity_events(&self, units: &[String]) -> Vec<Event> {
-        let state = locked(&self.state);
-        if state.features & feature::CHANGE == 0 {
+    fn capacity_events(&self, places: impl Iterator<Item = Place>) -> Vec<Event> {
+        if locked(&self.state).features & feature::CHANGE == 0 {
             return Vec::new();
         }
-        let places = units.iter().flat_map(|unit| state.view.places_of(unit));
         let event =
             |(target, lun): Place| Some(event::changed(target, Lun::new(lun)?, CAPACITY_CHANGED));
         places.filter_map(event).collect()
@@ -653,7 +653,9 @@ impl Device for ScsiDevice {
     }
 
     fn resized(&self, _: &AdapterSpec, resized: &Resized<'_>) -> Tell<Message> {
-        let events = self.capacity_events(resized.units).into_iter();
+        let view = locked(&self.state).view.clone();
+        let places = resized.units.iter().flat_map(|unit| view.places_of(unit));
+        let events = self.capacity_events(places).into_iter();
         Tell::Messages(events.map(|event| (EVENT_QUEUE, Message::Event(event))).collect())
     }
 }

@@ -18,7 +18,7 @@ use crate::keep;
 /// What stands behind a unit.
 #[derive(Clone)]
 pub enum Medium {
-    /// Nothing: an optical drive without a disc.
+    /// Nothing: an optical drive without a disc, or a disk whose volume is being opened.
     None,
     /// A volume that is being replaced.
     Awaited,
@@ -62,7 +62,8 @@ impl Unit {
         let geometry = volume.as_ref().map(|volume| volume.geometry());
         check(&spec, geometry.as_ref())?;
         let unit = LogicalUnit::new(form(&spec, geometry));
-        if let Some(path) = &spec.keep {
+        // Before its volume is there, no client hears of reservations.
+        if let Some(path) = spec.keep.as_ref().filter(|_| !unit.is_awaited()) {
             unit.restore(keep::read(&spec.name, path)?);
         }
         if let Some(before) = before {
@@ -120,15 +121,9 @@ fn check(spec: &UnitSpec, geometry: Option<&Geometry>) -> Result<(), Failure> {
     let invalid = |what: String, help: &str| {
         Err(Failure { code: FailureCode::Invalid, message: what, help: Some(help.to_owned()) })
     };
-    match (spec.kind, geometry) {
-        (UnitKind::Disk, None) => {
-            return invalid(format!("unit {}: a disk needs a volume", spec.name), "name one");
-        }
-        (UnitKind::Optical, Some(found)) if found.block_size > 2048 => {
-            let what = format!("unit {}: a disc has blocks of 2048 bytes", spec.name);
-            return invalid(what, "use a volume with blocks of 512 bytes");
-        }
-        _ => {}
+    if spec.kind == UnitKind::Optical && geometry.is_some_and(|found| found.block_size > 2048) {
+        let what = format!("unit {}: a disc has blocks of 2048 bytes", spec.name);
+        return invalid(what, "use a volume with blocks of 512 bytes");
     }
     let texts = [("vendor", &spec.vendor, 8), ("product", &spec.product, 16)];
     let revision = [("revision", &spec.revision, 4), ("serial", &spec.serial, 252)];
@@ -172,7 +167,10 @@ fn form(spec: &UnitSpec, geometry: Option<Geometry>) -> scsi::UnitSpec {
             reserving,
             ..scsi::UnitSpec::new(identity, geometry)
         },
-        (_, geometry) => scsi::UnitSpec::optical(identity, geometry.map(|found| found.bytes)),
+        (UnitKind::Disk, None) => scsi::UnitSpec { reserving, ..scsi::UnitSpec::awaited(identity) },
+        (UnitKind::Optical, geometry) => {
+            scsi::UnitSpec::optical(identity, geometry.map(|found| found.bytes))
+        }
     }
 }
 

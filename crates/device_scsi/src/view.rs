@@ -35,6 +35,11 @@ impl Seen {
         self.nexus.unit()
     }
 
+    /// Whether it was becoming ready as what another one is.
+    fn becomes(&self, other: &Seen) -> bool {
+        self.unit().is_awaited() && (&self.name, self.port) == (&other.name, other.port)
+    }
+
     fn is(&self, unit: &Unit, port: (u16, Option<u64>)) -> bool {
         Arc::ptr_eq(self.unit(), &unit.unit) && self.port == port
     }
@@ -54,6 +59,8 @@ pub(crate) struct Change {
     pub(crate) gone: Vec<Place>,
     /// Places where something new is.
     pub(crate) come: Vec<Place>,
+    /// Places where a unit is ready that was becoming so. To the client it is the same one.
+    pub(crate) ready: Vec<Place>,
     /// Entries that stay, at targets where something came or went.
     pub(crate) told: Vec<Arc<Nexus>>,
 }
@@ -131,10 +138,14 @@ impl View {
 
     /// What becomes of this view for the client.
     pub(crate) fn change(&self, after: &View) -> Change {
-        let stays = |place: &Place| match (self.entries.get(place), after.entries.get(place)) {
-            (Some(a), Some(b)) => Arc::ptr_eq(&a.nexus, &b.nexus),
-            _ => false,
+        let pair = |place: &Place| self.entries.get(place).zip(after.entries.get(place));
+        let is_ready = |place: &Place| {
+            pair(place).is_some_and(|(a, b)| a.becomes(b) && !Arc::ptr_eq(&a.nexus, &b.nexus))
         };
+        let stays = |place: &Place| {
+            pair(place).is_some_and(|(a, b)| Arc::ptr_eq(&a.nexus, &b.nexus) || a.becomes(b))
+        };
+        let ready = after.entries.keys().filter(|place| is_ready(place)).copied().collect();
         let others = |view: &View| -> Vec<Place> {
             view.entries.keys().filter(|place| !stays(place)).copied().collect()
         };
@@ -146,7 +157,7 @@ impl View {
             .filter(|(place, _)| stays(place) && touched(place.0))
             .map(|(_, seen)| Arc::clone(&seen.nexus))
             .collect();
-        Change { gone, come, told }
+        Change { gone, come, ready, told }
     }
 
     /// For the channels.

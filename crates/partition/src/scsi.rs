@@ -208,19 +208,30 @@ impl Reply {
         Some((key & 0x0f, u16::from_be_bytes([asc, ascq])))
     }
 
-    /// Whether the same command, sent again, may well be done: a unit attention was told, somebody aborted it, or the device is busy.
+    /// Whether the logical unit is in process of becoming ready: the command is to be sent again a little later.
+    #[must_use]
+    pub fn becoming_ready(&self) -> bool {
+        let told = (self.response, self.status) == (response::OK, status::CHECK_CONDITION);
+        told && self.sense_code() == Some((0x02, 0x0401))
+    }
+
+    /// Whether the same command, sent again, may well be done: a unit attention was told, somebody aborted it, or the device is busy or becoming
+    /// ready.
     #[must_use]
     pub fn try_again(&self) -> bool {
         match (self.response, self.status) {
             (response::ABORTED | response::RESET | response::BUSY, _)
             | (response::OK, status::BUSY | status::TASK_SET_FULL | status::TASK_ABORTED) => true,
             (response::OK, status::CHECK_CONDITION) => {
-                matches!(self.sense_code(), Some((0x06 | 0x0b, _)))
+                self.becoming_ready() || matches!(self.sense_code(), Some((0x06 | 0x0b, _)))
             }
             _ => false,
         }
     }
 }
+
+/// After how long a unit that is becoming ready is asked again.
+pub(crate) const READY_IN: Duration = Duration::from_millis(3);
 
 /// Why a command could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
@@ -453,6 +464,9 @@ impl Queue {
                     status,
                     sense: reply.sense_code(),
                 });
+            }
+            if reply.becoming_ready() {
+                std::thread::sleep(READY_IN);
             }
         }
     }

@@ -99,6 +99,8 @@ const LEVEL_MASK: u32 = 0b11 << LEVEL_SHIFT;
 /// The state of the way, 0 if it is an active one.
 const WAY_SHIFT: u32 = 18;
 const WAY_MASK: u32 = 0b111 << WAY_SHIFT;
+/// The logical unit is becoming ready: nothing passes without a look.
+const AWAITED: u32 = 1 << 21;
 /// The states that are no active ones, by the number in the word, from 1.
 const WAYS: [AccessState; 4] = [
     AccessState::Standby,
@@ -169,6 +171,11 @@ impl Gate {
         debug_assert!(changed.is_ok());
     }
 
+    /// Called before the I_T nexus is served.
+    pub(crate) fn set_awaited(&self, awaited: bool) {
+        self.0.fetch_or(if awaited { AWAITED } else { 0 }, Ordering::AcqRel);
+    }
+
     pub(crate) fn establish(&self, attention: Attention) {
         self.0.fetch_or(attention.bit(), Ordering::AcqRel);
     }
@@ -228,7 +235,7 @@ mod tests {
         assert_eq!(codes.len(), Attention::ALL.len());
         for (index, each) in Attention::ALL.into_iter().enumerate() {
             assert_eq!(each.bit(), 1 << index);
-            assert_eq!(each.bit() & (LEVEL_MASK | WAY_MASK), 0);
+            assert_eq!(each.bit() & (LEVEL_MASK | WAY_MASK | AWAITED), 0);
         }
     }
 

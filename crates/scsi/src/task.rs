@@ -395,6 +395,7 @@ fn judge(nexus: &Nexus, cdb: &[u8; 16], len: usize) -> Result<&'static Spec, Don
     let found = table::find(cdb[0], cdb[1]);
     if !nexus.gate().is_open() {
         attention(nexus, found.ok())?;
+        becoming_ready(nexus, found.ok())?;
     }
     let spec = match found {
         Ok(spec) if len >= spec.usage.len() && exists(nexus.unit(), spec.needs) => spec,
@@ -420,6 +421,16 @@ fn judge(nexus: &Nexus, cdb: &[u8; 16], len: usize) -> Result<&'static Spec, Don
 #[inline]
 pub(crate) fn exists(unit: &LogicalUnit, needs: Needs) -> bool {
     needs.met(unit.lacks())
+}
+
+/// A logical unit that is becoming ready says who it is and which ways lead to it. Of everything else, known or not, it is not known yet what it
+/// will make of it.
+#[cold]
+fn becoming_ready(nexus: &Nexus, spec: Option<&Spec>) -> Result<(), Done> {
+    match nexus.unit().awaited && spec.is_none_or(|spec| spec.path != Path::Any) {
+        true => Err(Done::check(Sense::new(SenseKey::NotReady, code::BECOMING_READY))),
+        false => Ok(()),
+    }
 }
 
 /// What the access state of the target port group lets through (SPC-4, 5.15.2.4 and 5.15.2.5).

@@ -91,6 +91,9 @@ pub struct UnitSpec {
     pub removable: bool,
     /// A medium is there from the beginning. A drive without one has no volume, and what the geometry says does not count.
     pub loaded: bool,
+    /// It is becoming ready, and does not do so: another one takes its place when it is. Until then it says who it is, and nothing else (SPC-4,
+    /// 6.6.1); what the geometry says does not count.
+    pub awaited: bool,
     /// MAXIMUM TRANSFER LENGTH in bytes. It is at least 256 blocks, the longest transfer of the shortest CDBs.
     pub transfer_bytes_max: u64,
     /// What becomes of reservations.
@@ -109,9 +112,18 @@ impl UnitSpec {
             thin: true,
             removable: false,
             loaded: true,
+            awaited: false,
             transfer_bytes_max: 32 << 20,
             reserving: Reserving::Kept,
         }
+    }
+
+    /// A disk that is becoming ready.
+    #[must_use]
+    pub fn awaited(identity: Identity) -> UnitSpec {
+        // Any that a volume can have.
+        let geometry = Geometry { block_size: 512, ..optical_geometry(0) };
+        UnitSpec { awaited: true, loaded: false, ..UnitSpec::new(identity, geometry) }
     }
 
     /// An optical drive with a medium of so many bytes, or an empty one. Nothing of it is kept through a power loss.
@@ -167,6 +179,8 @@ pub struct LogicalUnit {
     pub(crate) write_zeroes: bool,
     /// Reservations can survive a power loss.
     pub(crate) keeps: bool,
+    /// It is becoming ready.
+    pub(crate) awaited: bool,
     pub(crate) exclusion: Arc<Exclusion>,
     shared: Mutex<Shared>,
 }
@@ -257,6 +271,7 @@ impl LogicalUnit {
             unmapped_is_zero: geometry.write_zeroes,
             write_zeroes: geometry.write_zeroes,
             keeps: spec.reserving == Reserving::Kept,
+            awaited: spec.awaited,
             exclusion: Arc::new(Exclusion::default()),
             shared: Mutex::new(Shared {
                 nexuses: Vec::new(),
@@ -285,6 +300,7 @@ impl LogicalUnit {
         let mut shared = self.shared();
         shared.reservations.arrive(id);
         view.gate.set_way(shared.way(id.port));
+        view.gate.set_awaited(self.awaited);
         shared.nexuses.push(view.clone());
         shared.set_levels();
         Nexus { unit: self.clone(), view }
@@ -358,6 +374,12 @@ impl LogicalUnit {
             }
             shared.tell(|_| true, Attention::AccessStateChanged);
         }
+    }
+
+    /// Whether it is becoming ready, for another one to take its place.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.awaited
     }
 
     /// Smallest unit of a transfer in bytes.

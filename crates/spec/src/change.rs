@@ -80,7 +80,9 @@ pub fn unit(now: &UnitSpec, then: &UnitSpec) -> Change {
         keep,
         reservations,
     } = now;
-    let medium = if *kind == UnitKind::Optical { Live } else { Recreate };
+    // A disk gets its volume once.
+    let given = *kind == UnitKind::Optical || volume.is_none();
+    let medium = if given { Live } else { Recreate };
     gravest([
         (Recreate, *name != then.name),
         (medium, *volume != then.volume),

@@ -15,7 +15,7 @@ use crate::{LimitSpec, is_default};
 pub struct UnitSpec {
     /// Its name.
     pub name: String,
-    /// The volume behind it; none: an optical drive without a medium.
+    /// The volume behind it; none: an optical drive without a medium, or a disk whose volume is being opened, which says so to its clients.
     #[serde(default)]
     pub volume: Option<String>,
     /// What kind of device it is.

@@ -192,6 +192,17 @@ impl Trunkline {
         }
     }
 
+    /// The same, and before the next data plane somebody else has the slow disks' locks, for so long.
+    pub(crate) fn crash_data_plane_and_lock(&mut self, time: Duration) -> Result<()> {
+        for disk in &self.disks {
+            let file = std::fs::File::open(disk.path()).context("cannot open a disk")?;
+            // Who waits when the process dies is the first to have it.
+            std::thread::spawn(move || file.lock().map(|()| std::thread::sleep(time)));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        self.crash_data_plane()
+    }
+
     /// Kills the control plane as a crash would and starts another. The data plane must be the same one after it.
     pub(crate) fn crash_control_plane(&mut self) -> Result<()> {
         let data_plane = self.data_plane()?;

@@ -60,6 +60,11 @@ impl Inventory {
         self.volumes.values()
     }
 
+    /// A logical unit.
+    pub fn unit(&self, name: &str) -> Option<&UnitStatus> {
+        self.units.get(name)
+    }
+
     /// An adapter.
     pub fn adapter(&self, name: &str) -> Option<&AdapterStatus> {
         self.adapters.get(name)

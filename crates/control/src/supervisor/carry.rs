@@ -11,7 +11,7 @@ use crate::reconcile::{Action, Names, Subject, reconcile_of, selection, without}
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply};
 use protocol::opener::Grants;
-use spec::{VolumeKind, VolumeSpec};
+use spec::{UnitKind, UnitSpec, VolumeKind, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -55,7 +55,8 @@ impl SupervisorThread {
                 continue;
             }
             if let Some((volume, refusal)) = follows(&action, &failed, &self.has) {
-                failed.insert(action.subject());
+                let awaited = self.awaits(&action, undone.opening.contains_key(&volume))?;
+                if awaited { &mut self.about } else { &mut failed }.insert(action.subject());
                 undone.list(&volume).insert(action.subject(), refusal);
                 continue;
             }
@@ -99,6 +100,20 @@ impl SupervisorThread {
             self.learn()?;
         }
         Ok(undone)
+    }
+
+    /// Whether the clients of a LUN are told that it is becoming ready, until its volume is open: those that were there before the data plane
+    /// died have connected again, and what is sent to a LUN that is not there fails for good. What cannot be opened at all is no LUN, so that
+    /// clients with another way to it take that one; but what they were told is becoming ready is not taken from them.
+    fn awaits(&mut self, action: &Action, opening: bool) -> Result<bool, LinkError> {
+        let Action::PutUnit(spec) = action else { return Ok(false) };
+        let disk = spec.kind == UnitKind::Disk;
+        if disk && self.has.unit(&spec.name).is_some_and(|unit| unit.spec.volume.is_none()) {
+            return Ok(true);
+        }
+        let awaited = Action::PutUnit(UnitSpec { volume: None, ..spec.clone() });
+        // A data plane of an older version knows no such disk.
+        Ok(disk && opening && self.send(&awaited)?.is_none())
     }
 
     /// Hears what the data plane has now: what has changed is to be compared, and of volumes it is noted which files they have. Nobody else changes what it

@@ -66,8 +66,12 @@ impl Plane {
         if old.spec == spec {
             return Ok(Reply::Done);
         }
-        if change::unit(&old.spec, &spec) == Change::Live {
-            return self.change_medium(changing, state, spec, volume);
+        match (change::unit(&old.spec, &spec), spec.kind) {
+            (Change::Live, UnitKind::Optical) => {
+                return self.change_medium(changing, state, spec, volume);
+            }
+            (Change::Live, UnitKind::Disk) => return self.fill(changing, state, spec, volume),
+            _ => {}
         }
         let unit = format!("unit {}", spec.name);
         state.check_settled(state.seers(&spec.name))?;
@@ -141,6 +145,31 @@ impl State {
 }
 
 impl Plane {
+    /// The volume of a disk that waited for it: to clients, the same disk is ready.
+    fn fill(
+        &self,
+        changing: MutexGuard<'_, ()>,
+        mut state: MutexGuard<'_, State>,
+        spec: UnitSpec,
+        volume: Option<Arc<dyn Volume>>,
+    ) -> Result<Reply, Failure> {
+        let name = spec.name.clone();
+        state.check_settled(state.seers(&name))?;
+        let awaited = state.storage.units.get(&name).map(|unit| Arc::clone(&unit.unit));
+        // What an earlier unit of the name has left is newer than what was kept.
+        let left = awaited.filter(|unit| !unit.registrations().0.is_empty());
+        let about = Subject::Unit(name.clone());
+        let holds = spec.volume.clone().map(Subject::Volume).into_iter().chain([about.clone()]);
+        let (holds, asked) = (holds.collect(), Request::PutUnit(spec.clone()));
+        self.enter(&mut state, Unit::new(spec, volume, left.as_deref())?);
+        let what = "gets its volume, waits for a client";
+        let seers = state.seers(&name).map(|(_, adapter)| Arc::clone(adapter));
+        let renewal = Renewal(seers.collect());
+        self.go_on(changing, state, going::Change { about, asked, what, holds }, move |all| {
+            renewal.carry_out_at_once(all)
+        })
+    }
+
     /// Another medium in an optical drive, or none. The old one goes first; a client that prevents its removal is heard.
     fn change_medium(
         &self,

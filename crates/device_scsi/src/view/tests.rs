@@ -106,3 +106,28 @@ fn the_same_limits_stay_around_a_volume_that_stays() {
     let volume = |view: &View| view.map().unwrap().entry(0).unwrap().volume.clone().unwrap();
     assert!(Arc::ptr_eq(&volume(&first), &volume(&second)));
 }
+
+/// A driver that is told that a disk is gone, and come, takes it from those who use it.
+#[test]
+fn what_was_becoming_ready_neither_goes_nor_comes_when_it_is_ready() {
+    let table: Table = [((0, 1), 0), ((0, 2), 1)].into();
+    let mut units = UNITS.clone();
+    let awaited = UnitSpec { volume: None, ..units["lu0"].spec.clone() };
+    units.insert("lu0".into(), Unit::new(awaited, None, None).unwrap());
+    let of = |table: &Table, units: &Units, before: &View| {
+        View::new(&spec(table), units, before, Arc::clone).unwrap()
+    };
+    let before = of(&table, &units, &View::default());
+    assert!(before.map().unwrap().entry(0).unwrap().volume.is_none());
+    let after = of(&table, &UNITS, &before);
+    assert!(after.map().unwrap().entry(0).unwrap().volume.is_some());
+    let change = before.change(&after);
+    assert_eq!((change.gone, change.come, change.ready), (vec![], vec![], vec![(0, 1)]));
+    assert!(change.told.is_empty());
+    // It waits on, and another unit takes its number.
+    let same = before.change(&of(&table, &units, &before));
+    assert_eq!((same.gone, same.come, same.ready), (vec![], vec![], vec![]));
+    let other: Table = [((0, 1), 2), ((0, 2), 1)].into();
+    let change = before.change(&of(&other, &UNITS, &before));
+    assert_eq!((change.gone, change.come, change.ready), (vec![(0, 1)], vec![(0, 1)], vec![]));
+}

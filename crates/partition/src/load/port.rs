@@ -215,8 +215,13 @@ impl ScsiPort {
 
     #[cold]
     fn sent_again(&mut self, slot: Slot) -> bool {
-        if !self.queue.reply(slot).try_again() {
+        let reply = self.queue.reply(slot);
+        if !reply.try_again() {
             return false;
+        }
+        // The others on this queue wait as well: they go to the same unit.
+        if reply.becoming_ready() {
+            std::thread::sleep(scsi::READY_IN);
         }
         // Its descriptors have just become free. A kick fails only when the counter is full: then the server is awake.
         let sent = self.submit(slot, self.requests[usize::from(slot.0)]).is_ok()

@@ -93,6 +93,12 @@ fn who_may_send_a_command_again() {
     use super::response as r;
     use super::status as s;
     assert!(reply(r::OK, s::CHECK_CONDITION, 6).try_again());
+    let not_ready = |code: u16| Reply {
+        sense: [&[0x72, 2][..], &code.to_be_bytes()].concat(),
+        ..reply(r::OK, s::CHECK_CONDITION, 2)
+    };
+    assert!(not_ready(0x0401).try_again() && not_ready(0x0401).becoming_ready());
+    assert!(!not_ready(0x0403).try_again() && !not_ready(0x0403).becoming_ready());
     assert!(reply(r::OK, s::TASK_ABORTED, 0).try_again());
     assert!(reply(r::RESET, 0, 0).try_again());
     assert!(!reply(r::OK, s::RESERVATION_CONFLICT, 0).try_again());

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use block::spec::{FileSpec, RamSpec, VolumeKind, VolumeSpec};
 use block::{Volume, open};
 
-use super::{run, run_optical};
-use crate::UnitSpec;
+use super::{Bench, run, run_optical};
+use crate::{SenseKey, UnitSpec};
 
 const SIZE: u64 = 2 << 20;
 
@@ -75,4 +75,40 @@ fn removable_and_read_only_disks() {
     run(&|| folder.ram(512, false), &|spec| spec.removable = true);
     run(&|| folder.ram(512, false), &|spec| spec.read_only = true);
     run(&|| folder.ram(512, false), &|spec| spec.thin = false);
+}
+
+/// SPC-4, 6.6.1: it says who it is. Of all else it is not known yet whether it can do it: a driver that hears of an opcode that is none takes that
+/// for an answer.
+#[test]
+fn a_disk_that_is_becoming_ready_says_so_to_all_that_is_not_about_itself() {
+    let folder = Folder::new(false);
+    let mut bench = Bench::new(&*folder.ram(512, false), &|spec| {
+        *spec = UnitSpec::awaited(spec.identity.clone());
+    });
+    let client = bench.client(1);
+    let about = [
+        vec![0x12, 0, 0, 0, 255, 0],
+        vec![0x12, 1, 0x83, 0, 255, 0],
+        vec![0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+        vec![0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+    ];
+    for opcode in 0..=u8::MAX {
+        for action in 0..32 {
+            let len = if opcode < 0x20 { 6 } else { 16 };
+            let mut cdb = vec![0; len];
+            (cdb[0], cdb[1]) = (opcode, action);
+            if about.iter().any(|one| one[0] == opcode) || opcode == 0x03 {
+                continue;
+            }
+            let answer = bench.command(&client, &cdb, &[], 0);
+            let sense = answer.sense.expect("a refusal");
+            assert_eq!((sense.key, sense.code), (SenseKey::NotReady, 0x0401), "{cdb:x?}");
+        }
+    }
+    assert_eq!(bench.requests(), 0);
+    for cdb in about {
+        assert!(!bench.command(&client, &cdb, &[], 255).good().is_empty(), "{cdb:x?}");
+    }
+    let sense = bench.command(&client, &[0x03, 0, 0, 0, 252, 0], &[], 252).good();
+    assert_eq!((sense[2], sense[12], sense[13]), (2, 4, 1));
 }

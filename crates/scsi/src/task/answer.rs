@@ -105,10 +105,13 @@ fn defects(cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
 
 /// SPC-4, 6.39. A pending unit attention is told here, and is then no longer pending.
 fn request_sense(cx: &Context<'_>, cdb: &[u8; 16]) -> Done {
-    let no_medium = cx.nexus.unit().flags() & flag::NO_MEDIUM != 0;
-    let pending = cx.nexus.gate().take().map(Attention::sense);
     let unit = cx.nexus.unit();
-    let sense = pending.unwrap_or(if no_medium { unit.no_medium() } else { Sense::NONE });
+    let pending = cx.nexus.gate().take().map(Attention::sense);
+    let sense = pending.unwrap_or(match unit.flags() & flag::NO_MEDIUM != 0 {
+        _ if unit.awaited => Sense::new(SenseKey::NotReady, code::BECOMING_READY),
+        true => unit.no_medium(),
+        false => Sense::NONE,
+    });
     let mut bytes = [0; SENSE_BYTES_MAX];
     let len = sense.encode(cdb[1] & 1 != 0, &mut bytes);
     give(&cx.data_in, &bytes[..len], cdb[4].into())

@@ -89,7 +89,8 @@ const SCRIPT_KINDS: &str = "
     done
     echo verified=$disks";
 
-/// A block device, a virtual Fibre Channel adapter and a virtual SCSI adapter, all under load when the data plane is killed.
+/// A block device, a virtual Fibre Channel adapter and a virtual SCSI adapter, all under load when the data plane is killed; the last time, its disks
+/// can be opened only seconds later.
 pub(crate) fn every_kind(world: &World) -> Result<()> {
     let mut server = Trunkline::start(&world.server)?;
     for name in ["block", "fc", "scsi"] {
@@ -108,7 +109,10 @@ pub(crate) fn every_kind(world: &World) -> Result<()> {
         .disk(Disk::new(disk, 2).reconnecting())
         .adapter(fc)
         .adapter(server.scsi_adapter("vhost1", 2)?);
-    let outcome = guest.run_with(SCRIPT_KINDS, LIMIT, |_, _| crashes(&mut server));
+    let outcome = guest.run_with(SCRIPT_KINDS, LIMIT, |_, _| {
+        crashes(&mut server)?;
+        server.crash_data_plane_and_lock(Duration::from_secs(4))
+    });
     let transcript = outcome.map_err(|error| anyhow!("{error:#}\n{}", server.log()))?.ok()?;
     no_errors(&transcript)
 }

@@ -169,3 +169,42 @@ async fn a_volume_that_is_removed_while_it_is_opened_is_given_up() {
     assert_eq!(bench.call("DELETE", "/v1/volumes/v", Value::Null).await.0, 200);
     assert!(bench.fake("main").books().status.opening.is_empty());
 }
+
+/// A client that was there before the data plane died has connected again: to it, a LUN that is not there has failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lun_whose_volume_is_being_opened_is_there_and_becoming_ready() {
+    let bench = Bench::with_disk_in_a_file().await;
+    bench.disk_beside().await;
+    assert_eq!(bench.call("DELETE", "/v1/adapters/a", Value::Null).await.0, 200);
+    assert_eq!(bench.call("DELETE", "/v1/adapters/b", Value::Null).await.0, 200);
+    let scsi = "[adapter.s]\nkind=\"scsi\"\n[vtd.d]\nadapter=\"s\"\nvolume=\"v\"\n[vtd.e]\nadapter=\"s\"\nvolume=\"w\"\n";
+    assert_eq!(bench.text("POST", "/v1/apply", scsi.to_owned()).await.0, 200);
+    let luns = |bench: &Bench| {
+        let fake = bench.fake("main");
+        let books = &fake.books().status;
+        let adapter = books.adapters.iter().find(|adapter| adapter.spec.name == "s")?;
+        let target = &adapter.spec.scsi()?.targets[0];
+        let volume = |name: &String| {
+            let unit = books.units.iter().find(|unit| unit.spec.name == *name);
+            unit.and_then(|unit| unit.spec.volume.clone())
+        };
+        Some(target.luns.values().map(volume).collect::<Vec<_>>())
+    };
+    let volume = |name: &str| Some(name.to_owned());
+    eventually(|| luns(&bench) == Some(vec![volume("v"), volume("w")])).await;
+    bench.fake("main").books().locked.insert("/d/v".into(), "process 7 (qemu)".to_owned());
+    bench.with_file("/d/v", 1).await;
+    eventually(|| luns(&bench) == Some(vec![None, volume("w")])).await;
+    bench.until("v", "opening").await;
+    // What cannot be opened at all stays what its client was told that it is.
+    bench.fake("main").books().files.insert("/d/v".into(), 0);
+    bench.fake("main").books().locked.clear();
+    bench.until("v", "failed").await;
+    assert_eq!(luns(&bench), Some(vec![None, volume("w")]));
+    bench.fake("main").books().files.insert("/d/v".into(), 1);
+    bench.until("v", "open").await;
+    eventually(|| luns(&bench) == Some(vec![volume("v"), volume("w")])).await;
+    // It was never there when the data plane began: no LUN, so that another way to it is taken.
+    bench.with_file("/d/v", 0).await;
+    eventually(|| luns(&bench) == Some(vec![volume("w")])).await;
+}
