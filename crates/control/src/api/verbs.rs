@@ -163,7 +163,7 @@ pub(super) async fn purge(
     Body(purge): Body<Purge>,
 ) -> Answer<DoneView> {
     let dry_run = query.options().dry_run;
-    Ok(Json(server.purge_lus(&name, &purge.lus, dry_run).await?.into()))
+    Ok(Json(server.purge_lus(name, purge.lus, dry_run).await?.into()))
 }
 
 /// LUs of a snapshot.
@@ -189,7 +189,7 @@ pub(super) async fn rollback(
 ) -> Answer<DoneView> {
     let ChangeOptions { dry_run, allow, .. } = query.options();
     let how = (allow.force, dry_run);
-    Ok(Json(server.rollback(&name, &rollback.volumes, how).await?.into()))
+    Ok(Json(server.rollback(name, rollback.volumes, how).await?.into()))
 }
 
 /// Something that is wrong with shared Ethernet adapters.

@@ -13,6 +13,7 @@ use protocol::message::{PoolStatus, ProgressStatus};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// How a storage pool stands. All sizes are in bytes, in whole chunks of 64 MiB.
@@ -126,6 +127,18 @@ impl Server {
     ///
     /// Names one that is not there, or somebody's; the pool has to be open.
     pub async fn purge_lus(
+        &self,
+        pool: String,
+        numbers: BTreeSet<u32>,
+        dry_run: bool,
+    ) -> Result<Done, ApiError> {
+        let work = move |server: Arc<Server>, _| async move {
+            server.purge_lus_now(&pool, &numbers, dry_run).await
+        };
+        self.to_the_end(dry_run, true, work).await
+    }
+
+    async fn purge_lus_now(
         &self,
         pool: &str,
         numbers: &BTreeSet<u32>,

@@ -10,6 +10,7 @@ use fabric::attribute::{Effect, Object};
 use protocol::message::{Failure, FailureCode, PoolStatus, RollbackSpec};
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -97,6 +98,18 @@ impl Server {
     ///
     /// It is not made, or not of such an LU; clients use the LU and nobody says `force`; its pool is not open.
     pub async fn rollback(
+        &self,
+        name: String,
+        volumes: Vec<String>,
+        (force, dry_run): (bool, bool),
+    ) -> Result<Done, ApiError> {
+        let work = move |server: Arc<Server>, _| async move {
+            server.rollback_now(&name, &volumes, (force, dry_run)).await
+        };
+        self.to_the_end(dry_run, true, work).await
+    }
+
+    async fn rollback_now(
         &self,
         name: &str,
         volumes: &[String],

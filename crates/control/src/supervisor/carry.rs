@@ -104,16 +104,17 @@ impl SupervisorThread {
 
     /// Whether the clients of a LUN are told that it is becoming ready, until its volume is open: those that were there before the data plane
     /// died have connected again, and what is sent to a LUN that is not there fails for good. What cannot be opened at all is no LUN, so that
-    /// clients with another way to it take that one; but what they were told is becoming ready is not taken from them.
+    /// clients with another way to it take that one; but what they were told is becoming ready is not taken from them. A drive is there without
+    /// its medium.
     fn awaits(&mut self, action: &Action, opening: bool) -> Result<bool, LinkError> {
         let Action::PutUnit(spec) = action else { return Ok(false) };
-        let disk = spec.kind == UnitKind::Disk;
-        if disk && self.has.unit(&spec.name).is_some_and(|unit| unit.spec.volume.is_none()) {
+        if self.has.unit(&spec.name).is_some_and(|unit| unit.spec.volume.is_none()) {
             return Ok(true);
         }
+        let opening = opening || spec.kind == UnitKind::Optical;
         let awaited = Action::PutUnit(UnitSpec { volume: None, ..spec.clone() });
         // A data plane of an older version knows no such disk.
-        Ok(disk && opening && self.send(&awaited)?.is_none())
+        Ok(opening && self.send(&awaited)?.is_none())
     }
 
     /// Hears what the data plane has now: what has changed is to be compared, and of volumes it is noted which files they have. Nobody else changes what it

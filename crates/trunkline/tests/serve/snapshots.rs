@@ -131,6 +131,8 @@ fn an_lu_is_written_snapshotted_overwritten_rolled_back_and_cloned_over_deaths_o
     server.until("its client's end", |server| {
         server.run("snapshot rollback s0 lu0").status.success()
     });
+    let trail = server.ok("events --of lu0");
+    assert!(trail.contains("change volume lu0 (content=snapshot s0)"), "{trail}");
     assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 2, 3, 0, 5]);
     kill_plane(&server);
     assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 2, 3, 0, 5]);

@@ -179,17 +179,7 @@ async fn a_lun_whose_volume_is_being_opened_is_there_and_becoming_ready() {
     assert_eq!(bench.call("DELETE", "/v1/adapters/b", Value::Null).await.0, 200);
     let scsi = "[adapter.s]\nkind=\"scsi\"\n[vtd.d]\nadapter=\"s\"\nvolume=\"v\"\n[vtd.e]\nadapter=\"s\"\nvolume=\"w\"\n";
     assert_eq!(bench.text("POST", "/v1/apply", scsi.to_owned()).await.0, 200);
-    let luns = |bench: &Bench| {
-        let fake = bench.fake("main");
-        let books = &fake.books().status;
-        let adapter = books.adapters.iter().find(|adapter| adapter.spec.name == "s")?;
-        let target = &adapter.spec.scsi()?.targets[0];
-        let volume = |name: &String| {
-            let unit = books.units.iter().find(|unit| unit.spec.name == *name);
-            unit.and_then(|unit| unit.spec.volume.clone())
-        };
-        Some(target.luns.values().map(volume).collect::<Vec<_>>())
-    };
+    let luns = behind_luns;
     let volume = |name: &str| Some(name.to_owned());
     eventually(|| luns(&bench) == Some(vec![volume("v"), volume("w")])).await;
     bench.fake("main").books().locked.insert("/d/v".into(), "process 7 (qemu)".to_owned());
@@ -207,4 +197,37 @@ async fn a_lun_whose_volume_is_being_opened_is_there_and_becoming_ready() {
     // It was never there when the data plane began: no LUN, so that another way to it is taken.
     bench.with_file("/d/v", 0).await;
     eventually(|| luns(&bench) == Some(vec![volume("w")])).await;
+}
+
+/// What is behind the LUNs of adapter `s`.
+fn behind_luns(bench: &Bench) -> Option<Vec<Option<String>>> {
+    let fake = bench.fake("main");
+    let books = &fake.books().status;
+    let adapter = books.adapters.iter().find(|adapter| adapter.spec.name == "s")?;
+    let volume = |name: &String| {
+        let unit = books.units.iter().find(|unit| unit.spec.name == *name);
+        unit.and_then(|unit| unit.spec.volume.clone())
+    };
+    Some(adapter.spec.scsi()?.targets[0].luns.values().map(volume).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drive_whose_medium_cannot_be_opened_is_empty_and_not_gone() {
+    let bench = Bench::new().await;
+    let iso = bench.dir.path().join("m.iso");
+    std::fs::write(&iso, [0; 4096]).unwrap();
+    let drive = "[medium.m]\npath=\"ISO\"\n[adapter.s]\nkind=\"scsi\"\n[vtd.cd]\nkind=\"optical\"\nadapter=\"s\"\nmedium=\"m\"\n";
+    assert_eq!(
+        bench.text("POST", "/v1/apply", drive.replace("ISO", iso.to_str().unwrap())).await.0,
+        200
+    );
+    let medium = Some(vec![Some("optical.m".to_owned())]);
+    eventually(|| behind_luns(&bench) == medium).await;
+    let fake = bench.fake("main");
+    fake.books().locked.insert(iso, "process 7 (qemu)".to_owned());
+    fake.kill();
+    eventually(|| !bench.fake("main").is(&fake)).await;
+    eventually(|| behind_luns(&bench) == Some(vec![None])).await;
+    bench.fake("main").books().locked.clear();
+    eventually(|| behind_luns(&bench) == medium).await;
 }
