@@ -181,8 +181,8 @@ impl Server {
         let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
         let attribute = AttributeChange {
             attribute: "lus".to_owned(),
-            from: Some(list.join(",")),
-            to: Some("none".to_owned()),
+            from: None,
+            to: Some(format!("without {}", list.join(","))),
             takes_effect: Some(Effect::Live.word().to_owned()),
         };
         let change = Change {

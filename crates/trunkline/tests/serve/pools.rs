@@ -293,7 +293,7 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_removed_by_number() {
     assert_eq!(pool(&server)["space"]["lus"].as_array().unwrap().len(), 2);
     server.ok(&format!("lu purge p0 {number}"));
     let trail = server.ok("events --of p0");
-    assert!(trail.contains(&format!("change pool p0 (lus={number}")), "{trail}");
+    assert!(trail.contains(&format!("change pool p0 (lus=without {number})")), "{trail}");
     let lus = pool(&server)["space"]["lus"].clone();
     assert!(lus.as_array().unwrap().len() == 1 && lus[0]["volume"] == "lu1", "{lus}");
 }
