@@ -5,6 +5,8 @@
 mod changes;
 #[path = "readers/disks.rs"]
 mod disks;
+#[path = "readers/elsewhere.rs"]
+mod elsewhere;
 #[path = "readers/ethernet.rs"]
 mod ethernet;
 #[path = "readers/fibre.rs"]

@@ -78,8 +78,11 @@ pub(super) struct Prompt<'t> {
 /// sign is the first of two lines of a prompt.
 pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     let first = *line.as_bytes().first()?;
-    if first == b' ' || first == b'\t' || first == b'-' || first == b'<' {
+    if first == b' ' || first == b'\t' || first == b'-' {
         return None;
+    }
+    if first == b'<' {
+        return in_angles(line);
     }
     if let Some(prompt) = usual(line) {
         return Some(prompt);
@@ -105,8 +108,9 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         let index = from + found;
         let (before, sign_on) = body.split_at(index);
         let after = &sign_on[1..];
-        let variable =
-            before.ends_with(' ') && after.starts_with(|c: char| c.is_ascii_alphabetic());
+        let variable = before.ends_with(' ')
+            && after.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !(before.contains(":/") && is_known(after));
         let redirected = body.as_bytes()[index] == b'>' && is_known(before);
         if !variable
             && !redirected
@@ -115,6 +119,9 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
             && !is_assignment(after)
         {
             return Some(Prompt::of(before, after.trim()));
+        }
+        if let Some(name) = odd(before).filter(|_| !variable && !redirected && is_known(after)) {
+            return Some(Prompt { partition: Some(name), no_name: None, typed: after.trim() });
         }
         // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
         from = index + 1;
@@ -149,6 +156,33 @@ fn usual(line: &str) -> Option<Prompt<'_>> {
         && bytes[0].is_ascii_alphanumeric()
         && is_host_name(name);
     fits.then(|| Prompt { partition: Some(name), no_name: None, typed: typed.trim_end() })
+}
+
+/// `<host>/path # command`
+fn in_angles(line: &str) -> Option<Prompt<'_>> {
+    let (name, rest) = line[1..].split_once('>')?;
+    let sign = rest.find(['#', '$', '>']).filter(|_| rest.starts_with(['/', '~', ' ']))?;
+    let (path, typed) = (rest[..sign].trim(), rest[sign + 1..].trim());
+    let fits = is_host_name(name) && !path.contains(' ') && (typed.is_empty() || is_known(typed));
+    fits.then_some(Prompt { partition: Some(name), no_name: None, typed })
+}
+
+/// The host in what stands before the sign of a known command, if one word alone can be it: `host /path`, `host->`,
+/// `*** host ***`, `AIX host root`, `host!user:/path`.
+fn odd(before: &str) -> Option<&str> {
+    if before.is_empty() || before.len() > 60 || has_gap(before) {
+        return None;
+    }
+    let system = |word: &&str| ["AIX", "VIOS", "Linux"].contains(word) || USERS.contains(word);
+    let is_mark = |c: char| matches!(c, ' ' | '*' | '<' | '>' | '!' | '|' | ':' | '(' | ')');
+    let words = before.split(' ').filter(|word| !word.starts_with(['/', '~']));
+    let mut words = words
+        .flat_map(|word| word.split(":/").next().unwrap_or("").split(is_mark))
+        .map(|word| word.trim_matches('-'))
+        .filter(|word| !word.is_empty() && !system(word));
+    let name = words.next().filter(|name| is_host_name(name) && !is_known(name))?;
+    let alone = words.next().is_none() || before.contains(['!', '|']);
+    (alone && name.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(name)
 }
 
 /// `name = …`, as scripts have it behind `$`.
@@ -245,6 +279,11 @@ impl<'t> Prompt<'t> {
         };
         let ends =
             rest.is_empty() || rest.starts_with([':', '/', ' ', ']', '(', ')', '}', '~', '>']);
+        // `host->`
+        let arrow = rest.is_empty() && (typed.is_empty() || is_known(typed));
+        let name = name.strip_suffix('-').filter(|_| arrow).unwrap_or(name);
+        // `host!user:/path`
+        let ends = ends || rest.starts_with(['!', '|']) && rest.contains(":/");
         match ends && is_host_name(name) {
             true => Self { partition: Some(name), no_name: None, typed },
             false => Self { partition: None, no_name: Some(before), typed },
@@ -487,6 +526,53 @@ fn is_asked(word: &str) -> bool {
 /// Whether a variable stands where a name should.
 pub(super) fn is_variable(name: &str) -> bool {
     name.contains(['$', '`'])
+}
+
+/// Where a command goes on that runs nothing there: `ssh vios1`, `telnet vios1`, `mkvterm -m S924 -p vios1`. Without a name
+/// where it does not say.
+pub(super) fn goes_to(typed: &str) -> Option<Option<&str>> {
+    let mut words = typed.split_ascii_whitespace().peekable();
+    match program(words.next()?) {
+        "ssh" | "slogin" | "rlogin" | "rsh" => {
+            let host = ssh_host(&mut words)?;
+            // What follows is a command that is run there, unless it is a flag.
+            words.next().is_none_or(|word| word.starts_with('-')).then_some(Some(host))
+        }
+        "telnet" => words.find(|word| !word.starts_with('-')).map(Some),
+        "mkvterm" => Some(words.find(|word| *word == "-p").and_then(|_| words.next())),
+        "vtmenu" => Some(None),
+        _ => None,
+    }
+}
+
+/// Whether a command enters another shell of the same host.
+pub(super) fn enters_shell(typed: &str) -> bool {
+    let mut words = typed.split_ascii_whitespace();
+    match words.next().map(program) {
+        Some("oem_setup_env") => true,
+        Some("ksh" | "ksh93" | "bash" | "sh") => words.next().is_none(),
+        Some("su") => !words.any(|word| word == "-c"),
+        Some("sudo") => match words.next() {
+            Some("-i" | "-s" | "ksh" | "bash" | "sh") => words.next().is_none(),
+            Some("su") => !words.any(|word| word == "-c"),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// What a line says that tells the end of a connection, or that there was none: the host, where it names it.
+pub(super) fn connection_ended(text: &str) -> Option<Option<&str>> {
+    let to =
+        ["Shared connection to ", "Connection to "].iter().find_map(|of| text.strip_prefix(of));
+    if let Some(rest) = to {
+        let (host, rest) = rest.split_once(' ')?;
+        return matches!(rest, "closed." | "closed by remote host.").then_some(Some(host));
+    }
+    let starts =
+        ["ssh: ", "Host key verification failed", "Connection closed", "Connection reset by "];
+    let denied = text.contains("Permission denied (");
+    (denied || starts.iter().any(|start| text.starts_with(start))).then_some(None)
 }
 
 fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {

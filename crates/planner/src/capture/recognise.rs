@@ -306,7 +306,10 @@ impl<'t> Class<'t> {
         if let Some(kind) = heading(line, ahead) {
             return Class::Heading(kind);
         }
-        match line.text.starts_with("Shared connection to ") && line.text.ends_with(" closed.") {
+        let named = ["Shared connection to ", "Connection to "];
+        match named.iter().any(|start| line.text.starts_with(start))
+            && prompt::connection_ended(line.text).is_some()
+        {
             true => Class::Ended,
             false => Class::Other,
         }

@@ -1,5 +1,6 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
+mod hops;
 mod ran_on;
 mod refused;
 
@@ -16,6 +17,7 @@ use super::{
     At, Captures, Chdev, FileInfo, Head, Host, Read, Report, Taken, gzip, host, hosts, language,
 };
 use crate::report::clean::{clean, is_host_name, is_word};
+use hops::Hop;
 
 /// So many remarks on one file are kept about names that are none.
 const NOTES: usize = 16;
@@ -44,8 +46,10 @@ struct Session<'c, 't> {
     whys: [Option<String>; 2],
     /// The device that a loop has named.
     named_device: Option<Read<String>>,
-    /// The prompts have no host's name since `oem_setup_env`, up to `exit` or to a prompt with one.
-    as_root: bool,
+    /// The hosts and shells that were entered and not left yet.
+    hops: Vec<Hop>,
+    /// The command before has left one of them, so that the line that says so tells nothing new.
+    left: bool,
     /// The loop that was typed last, on one line or on several.
     looping: Loop<'t>,
     /// The host that a loop has named.
@@ -142,7 +146,8 @@ pub(super) fn read_within(
         kinds: Vec::new(),
         whys: [None, None],
         named_device: None,
-        as_root: false,
+        hops: Vec::new(),
+        left: false,
         looping: Loop::default(),
         named_host: None,
         misses: 0,
@@ -229,6 +234,7 @@ impl<'t> Session<'_, 't> {
                 || self.looped(line)
                 || self.named(line)
                 || self.changed(line)
+                || self.disconnected(line.text)
                 || matches!(class, Class::Rule)
             {
                 lines.next();
@@ -302,18 +308,17 @@ impl<'t> Session<'_, 't> {
                     Some(known) if known.value == name => known.at = line.at,
                     other => *other = Some(Read { value: name.to_owned(), at: line.at }),
                 }
-                (self.host_asked, self.as_root) = (false, false);
+                self.host_asked = false;
+                if !self.hops.is_empty() {
+                    self.is_back_at(name);
+                }
             }
             // `$` says nothing about the host, unless the line before was the first half of this prompt, or the host was
             // asked for.
-            None if self.prompt_goes_on || self.host_asked || self.as_root || goes_on => {}
+            None if self.prompt_goes_on || self.host_asked || self.in_shell() || goes_on => {}
             None => self.partition = None,
         }
-        match typed {
-            "oem_setup_env" => self.as_root = self.partition.is_some(),
-            "exit" => self.as_root = false,
-            _ => {}
-        }
+        self.moves(typed, line.at);
         self.prompt_goes_on = typed.is_empty() && partition.is_some();
         self.start(prompt::parse(typed, line.at), goes_on);
         true
