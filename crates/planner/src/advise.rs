@@ -16,6 +16,7 @@
 
 mod causes;
 mod change;
+mod client_cpu;
 mod compared;
 mod cpu;
 mod disk;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Array, Draft};
+use super::finding::{Array, Draft, tell_failing_disks_once};
 use super::view::parse_number;
 use crate::capture::At;
 
@@ -84,6 +84,7 @@ pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -
         .map(|draft| draft.host)
         .collect();
     tell_storage_ports_once(&mut drafts, &spoken);
+    tell_failing_disks_once(&mut drafts, &spoken);
     tell_arrays_once(&mut drafts, spoken);
     for draft in &mut drafts {
         if broken.contains(&draft.host) && BEHIND_LINKS.contains(&draft.rule) {

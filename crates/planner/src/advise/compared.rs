@@ -34,7 +34,7 @@ const RULES: [(&[&str], &[&str]); 7] = [
         &["disk-queue-depth", "disk-iops-limit", "disk-depth-chain", "ssp-depth"],
     ),
     (&["numcmd", "elem"], &["fc-virtual-elements", "fc-physical-elements"]),
-    (&["cpu", "proc", "entitle"], &["vios-cpu"]),
+    (&["cpu", "proc", "entitle"], &["vios-cpu", "client-cpu"]),
     (&["mem", "paging"], &["vios-memory"]),
     (&["latency", "service"], &["disk-slow", "fc-latency"]),
     (&["speed"], &["fc-speed", "net-speed"]),

@@ -3,7 +3,7 @@
 use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, own};
+use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, WHOLE_SHARE, own};
 use super::view::{Role, Value, View, count};
 use crate::capture::{CpuSample, Lparstat, Read, Report, VmSample};
 use crate::report::clean::is_word;
@@ -78,7 +78,7 @@ fn of_nmon(view: &View<'_>, host: usize) -> Option<Lparstat> {
 
 /// The last `vmstat` as `lparstat` would have printed it: of a partition with shared processors, with an interval, since the
 /// first line without one is the average since the start.
-fn of_vmstat(view: &View<'_>, host: usize) -> Option<Lparstat> {
+pub(super) fn of_vmstat(view: &View<'_>, host: usize) -> Option<Lparstat> {
     let run = view.of(host).filter_map(Report::vmstat).last()?;
     let infos = view.of(host).filter_map(Report::lparstat);
     let info = infos.filter(|info| info.mode.is_some()).last();
@@ -87,6 +87,8 @@ fn of_vmstat(view: &View<'_>, host: usize) -> Option<Lparstat> {
         Some(CpuSample {
             physical: Some(read(sample.physical?)),
             entitlement_percent: Some(read(sample.entitlement_percent?)),
+            user: sample.user.map(read),
+            system: sample.system.map(read),
             ..CpuSample::default()
         })
     };
@@ -102,7 +104,10 @@ fn of_vmstat(view: &View<'_>, host: usize) -> Option<Lparstat> {
 }
 
 /// The mean over the samples, and the line of the last one.
-fn mean(run: &Lparstat, pick: impl Fn(&CpuSample) -> Option<Read<f64>>) -> Option<Value> {
+pub(super) fn mean(
+    run: &Lparstat,
+    pick: impl Fn(&CpuSample) -> Option<Read<f64>>,
+) -> Option<Value> {
     let values: Vec<Read<f64>> =
         run.samples.iter().filter_map(pick).filter(|read| read.value.is_finite()).collect();
     let last = values.last()?;
@@ -138,7 +143,7 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
     let virtual_cpus = info.and_then(|info| info.virtual_cpus);
     let whole = physical
         .zip(virtual_cpus)
-        .is_some_and(|((used, _), all)| used >= 0.95 * super::view::as_f64(all.value));
+        .is_some_and(|((used, _), all)| used >= WHOLE_SHARE * super::view::as_f64(all.value));
     let tight = pool.is_some_and(|(free, _)| free < 0.5);
     let severity = if capped || whole || tight { Severity::Critical } else { Severity::Warning };
     let confidence = match () {

@@ -1,5 +1,7 @@
 //! What the advisor says, and how much it weighs.
 
+mod together;
+
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -13,6 +15,9 @@ use crate::capture::At;
 use crate::facts::Contradiction;
 use crate::report::clean::tame;
 use crate::trace::{Figure, number};
+use together::FailingDisk;
+
+pub(super) use together::tell_failing_disks_once;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -233,6 +238,8 @@ pub(super) struct Draft {
     pub(super) twin: Option<String>,
     /// The slow disk that it is about.
     pub(super) slow: Option<SlowDisk>,
+    /// The disk with errors in the log that it is about.
+    failing: Option<FailingDisk>,
     /// The storage ports that all the paths have in common that are down, and no other path has.
     pub(super) storage_ports: BTreeSet<String>,
     /// Other systems whose trouble it explains.
@@ -300,6 +307,7 @@ impl Draft {
             sets: Vec::new(),
             twin: None,
             slow: None,
+            failing: None,
             storage_ports: BTreeSet::new(),
             affects: BTreeSet::new(),
             here: Vec::new(),

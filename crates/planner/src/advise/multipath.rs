@@ -3,6 +3,7 @@
 
 mod adapter_log;
 mod disabled;
+mod disk_log;
 mod log;
 mod memory;
 mod ways;
@@ -15,13 +16,11 @@ use super::finding::{Draft, Severity};
 use super::hmc_state;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{
-    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE,
-};
-use super::view::{DiskErrors, Role, View, as_f64, count, shown};
+use super::thresholds::{DISK_ERRORS_WITHIN_SECONDS, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE};
+use super::view::{DiskErrors, Role, View, as_f64, shown};
 use super::vscsi::targets;
-use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report};
-use crate::trace::{Figure, Term, number};
+use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
+use crate::trace::number;
 use ways::parents;
 
 pub(super) use log::RULES as OF_LOGS;
@@ -95,14 +94,14 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::Disk,
         evidence: "errpt and date on each client and each VIOS",
         weight: 1.2,
-        applies: |view, disk| match failed_requests(view, disk).is_empty() {
+        applies: |view, disk| match disk_log::failed_requests(view, disk).is_empty() {
             true => has_log(view, disk),
             false => Applicability::Judged,
         },
         judge: |view, disk, out| {
-            errors(view, disk, out);
+            disk_log::errors(view, disk, out);
             if out.drafts.is_empty() {
-                failing(view, disk, out);
+                disk_log::failing(view, disk, out);
             }
         },
     },
@@ -518,116 +517,6 @@ impl LogTaken {
     fn within_a_day(self, logged: u64) -> bool {
         self.seconds.saturating_sub(logged) <= DISK_ERRORS_WITHIN_SECONDS
     }
-}
-
-fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
-    let entries = disk_entries(view, disk.host, disk.device);
-    let Some(now) = LogTaken::of(view, disk.host) else {
-        if !entries.is_empty() {
-            out.lack("whether the errors go on", "date; errpt");
-        }
-        return;
-    };
-    let is_recent = |entry: &&&LoggedError| {
-        entry.logged.as_ref().is_some_and(|taken| now.within_a_day(taken.seconds))
-    };
-    let recent: Vec<&&LoggedError> = entries.iter().filter(is_recent).collect();
-    // The file may have been copied long after.
-    if recent.is_empty() && !entries.is_empty() && !now.printed {
-        out.lack("whether the errors go on", "date; errpt");
-        return;
-    }
-    // What the log keeps as duplicates of an entry happened, too.
-    let again = recent.iter().map(|entry| entry.duplicates.map_or(0.0, as_f64)).sum::<f64>();
-    let all = count(recent.len()) + again;
-    if all < DISK_ERRORS_LEAST {
-        return;
-    }
-    let listed = paths(view, disk.host).map_or(&[][..], |list| &list.paths);
-    let own: Vec<&DiskPath> = listed.iter().filter(|path| path.disk == disk.device).collect();
-    let all_up = !own.is_empty() && own.iter().all(|path| path.state == PathState::Usable);
-    let title = format!("{} has disk errors that go on", disk.device);
-    let mut draft = Draft::new(
-        "disk-errors",
-        disk.host,
-        view.object(disk.host, disk.device),
-        Severity::Critical,
-        title,
-    )
-    .see(recent.iter().take(8).map(|entry| entry.at))
-    .because(match again {
-        0.0 => format!("{} errors were logged in the day before the capture.", number(all)),
-        _ => format!(
-            "{} errors were logged in the day before the capture: {}, and {} duplicates that the log counts.",
-            number(all),
-            if recent.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", recent.len()) },
-            number(again)
-        ),
-    });
-    if let Some(ways) = ways(&own) {
-        draft = draft.see(own.iter().take(8).map(|path| path.at)).because(ways);
-    }
-    if all_up {
-        draft = draft.because("All its paths are usable: it is not the way there, it is the LUN.");
-    }
-    out.push(
-        draft
-            .effect("Ask the storage side for the drives and the array behind this LUN; save its data first.")
-            .harm("None by asking.")
-            .weigh(0.9, 1.0),
-    );
-}
-
-/// What `iostat -D` counts of requests that a disk did not fulfil, in intervals: the first sample is of all time.
-fn failed_requests(view: &View<'_>, disk: &Object<'_>) -> Vec<(&'static str, Read<f64>)> {
-    let samples = view.disk_samples(disk.host).get(disk.device).into_iter().flatten();
-    let within = samples.filter(|sample| sample.sample > 1);
-    let each =
-        within.flat_map(|sample| [("reads", sample.read.fails), ("writes", sample.write.fails)]);
-    each.filter_map(|(what, fails)| Some((what, fails.filter(|fails| fails.value > 0.0)?)))
-        .collect()
-}
-
-/// `disk-errors`, by what applications are refused.
-fn failing(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
-    let failed = failed_requests(view, disk);
-    let sum: f64 = failed.iter().map(|(_, read)| read.value).sum();
-    let Some((_, first)) = failed.first().filter(|_| sum >= DISK_ERRORS_LEAST) else { return };
-    let terms = vec![Term::read("failed requests", sum, "requests", first.at)];
-    let mut what: Vec<&str> = failed.iter().map(|(what, _)| *what).collect();
-    what.sort_unstable();
-    what.dedup();
-    out.push(
-        Draft::new(
-            "disk-errors",
-            disk.host,
-            disk.label.clone(),
-            Severity::Critical,
-            format!("{} fails requests", disk.device),
-        )
-        .see(failed.iter().take(8).map(|(_, read)| read.at))
-        .because(format!("iostat counts {} that failed within its intervals: the applications get I/O errors, whatever the service times are.", what.join(" and ")))
-        .figure(Figure::new("requests that failed", "requests", "failed requests", terms))
-        .effect("Look at the error log (errpt -a) for the disk and its paths (lspath), then ask the storage side for the LUN; save its data first.")
-        .harm("None by looking.")
-        .weigh(0.9, 1.0),
-    );
-}
-
-/// The paths of a disk in words: `Its paths: fscsi0 to 5005076810111a10 (Enabled), fscsi1 (Failed).`
-fn ways(own: &[&DiskPath]) -> Option<String> {
-    let way = |path: &&DiskPath| {
-        let to = path.connection.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
-        Some(format!("{}{to} ({})", path.parent.as_deref()?, path.status))
-    };
-    let ways: Vec<String> = own.iter().filter_map(way).collect();
-    // Rows without a connection are alike.
-    let told = |alike: &[String]| match alike {
-        [one] => one.clone(),
-        _ => format!("{} × {}", alike.len(), alike[0]),
-    };
-    let told: Vec<String> = ways.chunk_by(|one, two| one == two).map(told).collect();
-    (!told.is_empty()).then(|| format!("Its paths: {}.", told.join(", ")))
 }
 
 fn offline(view: &View<'_>, system: &Object<'_>, out: &mut Out) {

@@ -19,8 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, multipath, network,
-    overload, queues, san, sea, served, ssp, vnic, vscsi,
+    client_cpu, cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, multipath,
+    network, overload, queues, san, sea, served, ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -146,6 +146,7 @@ const TABLE: &[&[Rule]] = &[
     sea::RULES,
     ssp::RULES,
     cpu::RULES,
+    client_cpu::RULES,
     network::RULES,
     overload::RULES,
     san::RULES,

@@ -3,12 +3,13 @@
 //! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
 
 mod by_nmon;
+mod one_port;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Draft, Severity};
 use super::link;
-use super::mapping::{Npiv, clients_on};
+use super::mapping::clients_on;
 use super::measure::{Counter, fcstat_seconds};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
@@ -63,10 +64,10 @@ pub(super) const RULES: &[Rule] = &[
         name: "vfchost-one-port",
         about: "all adapters of a client hang on one port",
         on: Kind::Server,
-        evidence: "lsmap -all -npiv on each VIOS",
+        evidence: "lsmap -all -npiv and lsnports on each VIOS, lspath on the client",
         weight: 1.0,
-        applies: of_map,
-        judge: one_port,
+        applies: one_port::applies,
+        judge: one_port::judge,
     },
     Rule {
         name: "client-one-vios",
@@ -266,61 +267,6 @@ fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
         );
         return;
     }
-}
-
-fn map_of<'v, 'a>(view: &'v View<'a>, server: &Object<'_>) -> Option<&'v Npiv<'a>> {
-    view.npiv().iter().find(|map| map.vios == server.host && map.map.name == server.device)
-}
-
-fn of_map<'a>(view: &View<'a>, server: &Object<'a>) -> Applicability {
-    Applicability::where_that(map_of(view, server).is_some_and(|map| map.client_key().is_some()))
-}
-
-/// The mappings of the same client on the same VIOS, this one among them.
-fn of_client<'v, 'a>(view: &'v View<'a>, map: &Npiv<'a>) -> Vec<&'v Npiv<'a>> {
-    let same = |other: &&Npiv<'a>| {
-        other.vios == map.vios
-            && other.map.client_id.map(|read| read.value)
-                == map.map.client_id.map(|read| read.value)
-    };
-    view.npiv().iter().filter(same).collect()
-}
-
-fn one_port<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
-    let Some(map) = map_of(view, server) else { return };
-    let own = of_client(view, map);
-    // One finding for the client: on its last adapter.
-    let last = own.iter().map(|map| map.map.name.as_str()).max_by_key(|name| (name.len(), *name));
-    let ports: BTreeSet<&str> = own.iter().filter_map(|map| map.port()).collect();
-    if own.len() < 2
-        || ports.len() != 1
-        || last != Some(server.device)
-        || own.iter().any(|map| map.port().is_none())
-    {
-        return;
-    }
-    let mut by_client: BTreeMap<Option<u32>, BTreeSet<&str>> = BTreeMap::new();
-    for other in view.npiv().iter().filter(|other| other.vios == map.vios) {
-        let id = other.map.client_id.map(|read| read.value);
-        by_client.entry(id).or_default().extend(other.port());
-    }
-    let split = by_client.values().filter(|ports| ports.len() > 1).count();
-    if split == 0 {
-        return;
-    }
-    let port = ports.first().copied().unwrap_or("one port");
-    let places = own.iter().filter_map(|map| map.map.port.as_ref().map(|port| port.at));
-    let names: Vec<&str> = own.iter().map(|map| map.map.name.as_str()).collect();
-    let title = format!("all adapters of {} hang on {port}", map.client_spoken());
-    out.push(
-        Draft::new("vfchost-one-port", server.host, view.object(server.host, server.device), Severity::Warning, title)
-            .see(places)
-            .because(format!("{} are mapped to {port}; other clients of this VIOS ({split}) are spread over two.", names.join(" and ")))
-            .because("When that port or its fabric goes, the client loses its disks on this VIOS.")
-            .effect("Map one of them to a port of the other fabric, after zoning its port names there. Which port that is, is not known from this.")
-            .harm("The path over the adapter that is mapped anew is gone until it is logged in again.")
-            .weigh(0.85, 0.9),
-    );
 }
 
 /// The HMC's rows of the clients' virtual adapters, with the machine that the command named.

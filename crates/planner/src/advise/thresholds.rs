@@ -115,6 +115,10 @@ pub(crate) const CAPPED_PERCENT: f64 = 95.0;
 pub(crate) const UNCAPPED_PERCENT: f64 = 100.0;
 /// Busy share of dedicated processors.
 pub(crate) const DEDICATED_PERCENT: f64 = 90.0;
+/// The share of its virtual processors from which a partition uses them all.
+pub(super) const WHOLE_SHARE: f64 = 0.95;
+/// Busy share of a client's processors, percent, from which they are worth a word.
+pub(super) const CLIENT_BUSY_PERCENT: f64 = 95.0;
 /// Resets of an Ethernet adapter between two captures: one is an event, several are a storm …
 pub(super) const RESETS_GROWTH: f64 = 3.0;
 /// … and since the counters' reset.

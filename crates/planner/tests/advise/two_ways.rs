@@ -1,5 +1,7 @@
 //! Disks that are reached in two ways: paths that are disabled, and a LUN that two servers give differently.
 
+use planner::advise::Severity;
+
 use super::{silent, top};
 
 /// A path that somebody took out of use stays so: it is told, with the command where there is one path and a client by name.
@@ -40,4 +42,93 @@ fn a_luns_greatest_transfer_is_the_same_on_both_servers() {
     assert_eq!(finding.command.as_deref(), Some(command));
     // Another LUN may have another size.
     silent(&[("1.txt", &first), ("2.txt", &server("vios2", "hdisk9", "0x40000", "3321LUN6"))]);
+}
+
+/// Both adapters of a client on one port, while another port of that server has a fabric and room.
+#[test]
+fn a_client_whose_adapters_share_a_port_is_told_where_nothing_else_is_its_way() {
+    let map = |slot: u32, fcs: u32, port: &str, tail: u32| {
+        format!(
+            "Name          Physloc                            ClntID ClntName       ClntOS\n------------- ---------------------------------- ------ -------------- -------\nvfchost{slot}      U9009.42A.50BFC80-V1-C10{slot}               5 erpdb          AIX\n\nStatus:LOGGED_IN\nFC name:{port}                    FC loc code:U78D3.001.WZSFC80-P1-C8-T{tail}\nPorts logged in:2\nFlags:a<LOGGED_IN,STRIP_MERGE>\nVFC client name:fcs{fcs}            VFC client DRC:U9009.42A.50BFC80-V5-C1{slot}\n\n"
+        )
+    };
+    let ports = |fabric: u32| {
+        format!(
+            "vioA:/> lsnports\nname             physloc                        fabric tports aports swwpns  awwpns\nfcs0             U78D3.001.WZSFC80-P1-C8-T1          1     64     62   2048    2044\nfcs1             U78D3.001.WZSFC80-P1-C8-T2          {fabric}     64     64   2048    2048\n"
+        )
+    };
+    let vios = |second: &str, fabric: u32| {
+        let tail = if second == "fcs0" { 1 } else { 2 };
+        let maps = map(0, 0, "fcs0", 1) + &map(1, 1, second, tail);
+        format!("vioA:/> lsmap -all -npiv\n{maps}{}", ports(fabric))
+    };
+    let client = |third: &str| {
+        format!(
+            "erpdb:/ # lspath\nEnabled hdisk0 fscsi0\nEnabled hdisk0 fscsi1\nEnabled hdisk0 {third}\n"
+        )
+    };
+    let one = vios("fcs0", 1);
+    let finding = top(&[("v.txt", &one), ("c.txt", &client("fscsi1"))], "vfchost-one-port");
+    assert_eq!(finding.title, "all adapters of erpdb hang on fcs0");
+    assert_eq!(finding.command, None);
+    assert!(
+        finding.reasoning[0]
+            .ends_with("erpdb has paths over fscsi0 and fscsi1 and no other adapter."),
+        "{finding:?}"
+    );
+    assert!(finding.reasoning[1].starts_with("fcs1 of the same VIOS"), "{finding:?}");
+    // An adapter that leads elsewhere, no other port with a fabric, two ports: nothing is to be said.
+    silent(&[("v.txt", &one), ("c.txt", &client("fscsi2"))]);
+    silent(&[("v.txt", &vios("fcs0", 0)), ("c.txt", &client("fscsi1"))]);
+    silent(&[("v.txt", &vios("fcs1", 1)), ("c.txt", &client("fscsi1"))]);
+    silent(&[("v.txt", &one)]);
+    let row = |slot: u32| {
+        format!(
+            "lpar_name=erpdb,lpar_id=5,slot_num={slot},adapter_type=client,state=1,is_required=0,remote_lpar_id=1,remote_lpar_name=vioA,remote_slot_num=10{slot},\"wwpns=c0507604a1b20{slot}0,c0507604a1b20{slot}1\",topology=1\n"
+        )
+    };
+    let list = |slots: &[u32]| -> String {
+        let rows: String = slots.iter().map(|slot| row(*slot)).collect();
+        format!(
+            "hscroot@hmc:~> lshwres -r virtualio --rsubtype fc --level lpar -m S-SN50BFC80\n{rows}"
+        )
+    };
+    let listed = top(&[("v.txt", &one), ("h.txt", &list(&[10, 11]))], "vfchost-one-port");
+    assert!(
+        listed.reasoning[0].ends_with("the HMC lists no other adapter of erpdb."),
+        "{listed:?}"
+    );
+    silent(&[("v.txt", &one), ("h.txt", &list(&[10, 11, 12]))]);
+}
+
+/// A client that uses all it may have: worth a word, and a warning where threads wait.
+#[test]
+fn a_client_that_uses_all_of_its_processors_is_told() {
+    let run = |physc: &str, user: &str| {
+        format!(
+            "crm:/> lparstat 30 2\n\nSystem configuration: type=Shared mode=Uncapped smt=8 lcpu=16 mem=32768MB psize=20 ent=0.60 \n\n%user  %sys  %wait  %idle physc %entc  lbusy   app  vcsw phint  %nsp\n----- ----- ------ ------ ----- ----- ------   --- ----- ----- -----\n{user}  14.0  0.0    2.0    {physc}  333.0 98.1   3.11  3120  900     101\n{user}  14.0  0.0    2.0    {physc}  333.0 98.1   3.11  3120  900     101\n"
+        )
+    };
+    let who = "crm:/> lparstat -i\nNode Name                                  : crm\nPartition Name                             : crm\nPartition Number                           : 9\nType                                       : Shared-SMT-8\nMode                                       : Uncapped\nOnline Virtual CPUs                        : 2\n";
+    let queue = |ready: u32| {
+        format!(
+            "crm:/> vmstat 30 2\n\nSystem configuration: lcpu=16 mem=32768MB ent=0.60\n\nkthr    memory              page              faults              cpu          \n----- ----------- ------------------------ ------------ -----------------------\n r  b   avm   fre  re  pi  po  fr   sr  cy  in   sy  cs us sy id wa    pc    ec\n {ready}  1 3002331  81011   0   0   0    0     0   0 1820 99110 81200 84 14  2  0   2.0 333.1\n {ready}  1 3002331  81011   0   0   0    0     0   0 1820 99110 81200 84 14  2  0   2.0 333.1\n"
+        )
+    };
+    let busy = run("2.00", "84.0");
+    let waits = busy.clone() + who + &queue(22);
+    let finding = top(&[("a.txt", &waits)], "client-cpu");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.reasoning.iter().any(|why| why.starts_with("On average 22 threads")),
+        "{finding:?}"
+    );
+    assert_eq!(finding.command, None);
+    let calm = busy.clone() + who + &queue(9);
+    assert_eq!(top(&[("a.txt", &calm)], "client-cpu").severity, Severity::Note);
+    // Without `lparstat -i` the threads of each processor tell how many there are.
+    assert_eq!(top(&[("a.txt", &busy)], "client-cpu").severity, Severity::Note);
+    // It may borrow more, or it has some left.
+    silent(&[("a.txt", &run("1.20", "84.0"))]);
+    silent(&[("a.txt", &run("2.00", "70.0"))]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::capture::{DiskPath, DiskPaths};
+use crate::capture::{At, DiskPath, DiskPaths};
 
 /// The paths by disk, and examples of disks with several.
 #[derive(Debug, Default)]
@@ -38,6 +38,12 @@ impl<'a> Ways<'a> {
     /// The disks.
     pub(in crate::advise) fn disks(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.of.keys().copied()
+    }
+
+    /// The adapters that any path leads over, with the line of one.
+    pub(in crate::advise) fn adapters(&self) -> BTreeMap<&'a str, At> {
+        let paths = self.of.values().flatten();
+        paths.filter_map(|path| Some((path.parent.as_deref()?, path.at))).collect()
     }
 
     /// The paths of a disk, all over one adapter; and one of another disk that has more than it over the same kind.

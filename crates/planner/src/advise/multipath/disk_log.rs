@@ -1,0 +1,130 @@
+//! `disk-errors`: what the error log and `iostat -D` say of requests that a disk did not fulfil.
+
+use std::collections::BTreeSet;
+
+use super::{LogTaken, disk_entries, paths};
+use crate::advise::finding::{Draft, Severity};
+use crate::advise::out::Out;
+use crate::advise::rule::Object;
+use crate::advise::thresholds::DISK_ERRORS_LEAST;
+use crate::advise::view::{View, as_f64, count};
+use crate::capture::{DiskPath, LoggedError, PathState, Read};
+use crate::trace::{Figure, Term, number};
+
+pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let entries = disk_entries(view, disk.host, disk.device);
+    let Some(now) = LogTaken::of(view, disk.host) else {
+        if !entries.is_empty() {
+            out.lack("whether the errors go on", "date; errpt");
+        }
+        return;
+    };
+    let is_recent = |entry: &&&LoggedError| {
+        entry.logged.as_ref().is_some_and(|taken| now.within_a_day(taken.seconds))
+    };
+    let recent: Vec<&&LoggedError> = entries.iter().filter(is_recent).collect();
+    // The file may have been copied long after.
+    if recent.is_empty() && !entries.is_empty() && !now.printed {
+        out.lack("whether the errors go on", "date; errpt");
+        return;
+    }
+    // What the log keeps as duplicates of an entry happened, too.
+    let again = recent.iter().map(|entry| entry.duplicates.map_or(0.0, as_f64)).sum::<f64>();
+    let all = count(recent.len()) + again;
+    if all < DISK_ERRORS_LEAST {
+        return;
+    }
+    let listed = paths(view, disk.host).map_or(&[][..], |list| &list.paths);
+    let own: Vec<&DiskPath> = listed.iter().filter(|path| path.disk == disk.device).collect();
+    let all_up = !own.is_empty() && own.iter().all(|path| path.state == PathState::Usable);
+    let title = format!("{} has disk errors that go on", disk.device);
+    let mut draft = Draft::new(
+        "disk-errors",
+        disk.host,
+        view.object(disk.host, disk.device),
+        Severity::Critical,
+        title,
+    )
+    .see(recent.iter().take(8).map(|entry| entry.at))
+    .because(match again {
+        0.0 => format!("{} errors were logged in the day before the capture.", number(all)),
+        _ => format!(
+            "{} errors were logged in the day before the capture: {}, and {} duplicates that the log counts.",
+            number(all),
+            if recent.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", recent.len()) },
+            number(again)
+        ),
+    });
+    if let Some(ways) = ways(&own) {
+        draft = draft.see(own.iter().take(8).map(|path| path.at)).because(ways);
+    }
+    if all_up {
+        draft = draft.because_here(
+            "All its paths are usable: it is not the way there, it is the LUN.".to_owned(),
+        );
+    }
+    let minutes: BTreeSet<u64> =
+        recent.iter().filter_map(|entry| Some(entry.logged.as_ref()?.seconds / 60)).collect();
+    out.push(
+        draft
+            .failing(disk.device, minutes)
+            .effect("Ask the storage side for the drives and the array behind this LUN; save its data first.")
+            .harm("None by asking.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+/// What `iostat -D` counts of requests that a disk did not fulfil, in intervals: the first sample is of all time.
+pub(super) fn failed_requests(
+    view: &View<'_>,
+    disk: &Object<'_>,
+) -> Vec<(&'static str, Read<f64>)> {
+    let samples = view.disk_samples(disk.host).get(disk.device).into_iter().flatten();
+    let within = samples.filter(|sample| sample.sample > 1);
+    let each =
+        within.flat_map(|sample| [("reads", sample.read.fails), ("writes", sample.write.fails)]);
+    each.filter_map(|(what, fails)| Some((what, fails.filter(|fails| fails.value > 0.0)?)))
+        .collect()
+}
+
+/// `disk-errors`, by what applications are refused.
+pub(super) fn failing(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let failed = failed_requests(view, disk);
+    let sum: f64 = failed.iter().map(|(_, read)| read.value).sum();
+    let Some((_, first)) = failed.first().filter(|_| sum >= DISK_ERRORS_LEAST) else { return };
+    let terms = vec![Term::read("failed requests", sum, "requests", first.at)];
+    let mut what: Vec<&str> = failed.iter().map(|(what, _)| *what).collect();
+    what.sort_unstable();
+    what.dedup();
+    out.push(
+        Draft::new(
+            "disk-errors",
+            disk.host,
+            disk.label.clone(),
+            Severity::Critical,
+            format!("{} fails requests", disk.device),
+        )
+        .see(failed.iter().take(8).map(|(_, read)| read.at))
+        .because(format!("iostat counts {} that failed within its intervals: the applications get I/O errors, whatever the service times are.", what.join(" and ")))
+        .figure(Figure::new("requests that failed", "requests", "failed requests", terms))
+        .effect("Look at the error log (errpt -a) for the disk and its paths (lspath), then ask the storage side for the LUN; save its data first.")
+        .harm("None by looking.")
+        .weigh(0.9, 1.0),
+    );
+}
+
+/// The paths of a disk in words: `Its paths: fscsi0 to 5005076810111a10 (Enabled), fscsi1 (Failed).`
+fn ways(own: &[&DiskPath]) -> Option<String> {
+    let way = |path: &&DiskPath| {
+        let to = path.connection.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+        Some(format!("{}{to} ({})", path.parent.as_deref()?, path.status))
+    };
+    let ways: Vec<String> = own.iter().filter_map(way).collect();
+    // Rows without a connection are alike.
+    let told = |alike: &[String]| match alike {
+        [one] => one.clone(),
+        _ => format!("{} × {}", alike.len(), alike[0]),
+    };
+    let told: Vec<String> = ways.chunk_by(|one, two| one == two).map(told).collect();
+    (!told.is_empty()).then(|| format!("Its paths: {}.", told.join(", ")))
+}
