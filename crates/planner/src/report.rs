@@ -21,7 +21,9 @@ pub mod parsed;
 pub mod text;
 pub mod trends;
 
-pub use chart::{Bar, Bars, Chart, Limit, Line, Mark, Point, Series, sparkline};
+pub use chart::{
+    Bar, Bars, Chart, Limit, Line, Mark, Point, Series, WAYS_MAX, Way, Ways, sparkline,
+};
 
 use crate::capture::At;
 use crate::facts::Contradiction;
@@ -90,6 +92,17 @@ impl Tone {
             Self::Note => "note",
             Self::Warning => "warning",
             Self::Critical => "critical",
+        }
+    }
+
+    /// How bad it is: of two the worse one counts.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Self::Plain => 0,
+            Self::Good => 1,
+            Self::Note => 2,
+            Self::Warning => 3,
+            Self::Critical => 4,
         }
     }
 }

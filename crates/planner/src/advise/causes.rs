@@ -32,7 +32,8 @@ const BEHIND_LINKS: [&str; 7] = [
 ];
 
 /// What these rules say of an object is the cause of all that goes through it.
-const BREAKS: [&str; 5] = [
+const BREAKS: [&str; 6] = [
+    "net-link-down",
     "fc-port-logged-out",
     "fc-adapter-unmapped",
     "fc-wwpn-second-missing",

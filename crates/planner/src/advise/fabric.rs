@@ -93,8 +93,11 @@ fn logged_out<'a>(view: &View<'a>, port: &Object<'a>, out: &mut Out) {
         let same = |other: &Npiv<'_>| other.client == map.client && other.port() != map.port();
         map.client.is_some() && view.npiv().iter().any(|other| same(other) && other.logged_in())
     };
-    let clients: BTreeSet<String> =
-        here.iter().copied().filter(up).map(Npiv::client_spoken).collect();
+    let spoken = |map: &Npiv<'_>| {
+        let name = map.client.and_then(|client| view.name(client));
+        name.map_or_else(|| map.client_spoken(), str::to_owned)
+    };
+    let clients: BTreeSet<String> = here.iter().copied().filter(up).map(spoken).collect();
     let down = without_link(view, port);
     if clients.is_empty() && down.is_empty() || clients.len() < 2 && down.is_empty() {
         return;

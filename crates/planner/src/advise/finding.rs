@@ -512,21 +512,23 @@ impl Draft {
         let times = of.iter().flat_map(|(_, disks)| disks).map(|disk| disk.ms);
         let (low, high) =
             times.fold((f64::MAX, 0.0_f64), |(low, high), ms| (low.min(ms), high.max(ms)));
-        let what = match self.slow.as_ref().map(|disk| &disk.array) {
-            Some(Array::Port(port)) => format!("the array whose port is {port}"),
-            Some(Array::Model(model)) => format!("what calls itself {model}"),
-            _ => {
-                "one system, whose arrays were not captured (lspath and lscfg tell them)".to_owned()
+        let (what, share) = match self.slow.as_ref().map(|disk| &disk.array) {
+            Some(Array::Port(port)) => (format!("the array whose port is {port}"), "of one array"),
+            Some(Array::Model(model)) => {
+                (format!("what calls itself {model}"), "of one kind of array")
             }
+            _ => (
+                "one system, whose arrays were not captured (lspath and lscfg tell them)"
+                    .to_owned(),
+                "of one system",
+            ),
         };
-        self.finding.title = format!("{count} disks answer slowly, and they have that in common");
+        let (low, high) = (number(low.round()), number(high.round()));
+        let range = if low == high { low } else { format!("{low} to {high}") };
+        self.finding.title = format!("{count} disks {share} answer slowly");
         self.finding.reasoning.insert(
             0,
-            format!(
-                "{count} disks of {what} answer slowly, in {} to {} ms: one cause behind all of them is likelier than one each.",
-                number(low.round()),
-                number(high.round())
-            ),
+            format!("{count} disks of {what} answer slowly, in {range} ms: one cause behind all of them is likelier than one each."),
         );
         for other in others {
             self.confidence = self.confidence.max(other.confidence);

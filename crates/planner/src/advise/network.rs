@@ -209,10 +209,22 @@ fn is_trunk(wire: &Wire<'_>) -> bool {
     own.and_then(|own| own.trunk).is_some_and(|read| read.value)
 }
 
+/// The adapters of a report whose link is down, where none has a link.
+pub(super) fn without_link(run: &Entstat) -> Vec<&str> {
+    let links = run.adapters.iter().filter_map(|adapter| {
+        let link = adapter.link_status.as_ref()?;
+        Some((adapter.name.value.as_str(), link.value.to_ascii_lowercase().starts_with("down")))
+    });
+    let (names, down): (Vec<&str>, Vec<bool>) = links.unzip();
+    if down.iter().all(|down| *down) { names } else { Vec::new() }
+}
+
 fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(at) = wire.link_down() else { return };
     let state = wire.run.sea.as_ref().and_then(|sea| sea.failover.as_ref()?.state.as_ref());
     let limbo = state.filter(|state| state.value.contains("LIMBO"));
+    // A member that is left would carry it.
+    let limbo = limbo.filter(|_| !without_link(wire.run).is_empty());
     let mut draft = wire
         .draft(view, "net-link-down", Severity::Critical, format!("{} has no link", wire.name))
         .see([at]);

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::measure::Counter;
+use super::network::without_link;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
 use super::thresholds::{FLAPS_A_DAY, FLAPS_GROWTH, FLAPS_ONCE};
@@ -461,6 +462,7 @@ fn state<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let Some(failover) = bridge.failover() else { return };
     let Some(state) = &failover.state else { return };
     if state.value.contains("LIMBO") {
+        let cut_off = bridge.runs.last().map(|run| without_link(run)).unwrap_or_default();
         out.push(
             bridge
                 .draft(view, RULE, Severity::Critical, "the bridge is in limbo".into())
@@ -469,6 +471,7 @@ fn state<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
                 .because("Limbo means that the bridge reaches neither its partner nor the outside: it does not forward.")
                 .effect("Look at the link of the real adapter and at the address it pings (netaddr); the state leaves limbo by itself when they answer.")
                 .harm("Nothing is changed here.")
+                .through(cut_off.into_iter().map(|name| view.object(bridge.host, name)))
                 .weigh(0.95, 1.0),
         );
         return;

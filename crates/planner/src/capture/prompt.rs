@@ -384,7 +384,11 @@ pub(super) fn of_snap(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(".....")?;
     match rest.trim() {
         "" => Some(""),
-        typed => rest.starts_with("    ").then_some(typed).filter(|typed| !typed.starts_with('.')),
+        typed => {
+            let apart = rest.starts_with("    ")
+                || rest.starts_with([' ', '\t']) && (is_known(typed) || asks_who(typed));
+            apart.then_some(typed).filter(|typed| !typed.starts_with('.'))
+        }
     }
 }
 

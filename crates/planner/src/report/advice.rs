@@ -93,7 +93,7 @@ impl Answer for AdviceReport<'_> {
                 false => sections.push(overview(Detail::Always, &|_| true)),
             }
         }
-        sections.extend(map::sections(&self.advice.map));
+        sections.extend(map::sections(&self.advice.map, &self.advice.findings));
         for (at, (finding, in_full)) in self.advice.findings.iter().zip(&in_full).enumerate() {
             let detail = if *in_full { Detail::Always } else { Detail::Full };
             sections.push(finding_section(at + 1, finding).only(detail));

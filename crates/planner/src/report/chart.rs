@@ -1,10 +1,14 @@
 //! Drawings of an answer: lines over time and bars against a limit, in text and as inline SVG.
 
+mod ways;
+
 use maud::{Markup, html};
 
 use super::clean::clean;
 use super::{Tone, span};
 use crate::trace::number;
+
+pub use ways::{WAYS_MAX, Way, Ways};
 
 /// A drawing.
 #[derive(Debug, Clone)]
@@ -13,6 +17,8 @@ pub enum Chart {
     Line(Line),
     /// Values beside each other.
     Bars(Bars),
+    /// What hangs on what; as text a table beside it says the same.
+    Ways(Ways),
 }
 
 /// Values over time.
@@ -126,6 +132,7 @@ pub(super) fn svg(chart: &Chart) -> Markup {
     match chart {
         Chart::Line(line) => line_svg(line),
         Chart::Bars(bars) => bars_svg(bars),
+        Chart::Ways(ways) => ways::svg(ways),
     }
 }
 
@@ -240,6 +247,7 @@ pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
             series.chain(line.limit.as_ref().map(limit)).collect()
         }
         Chart::Bars(bars) => bar_lines(bars, width),
+        Chart::Ways(_) => Vec::new(),
     }
 }
 
@@ -248,6 +256,7 @@ pub(super) fn caption(chart: &Chart) -> String {
     let (title, unit) = match chart {
         Chart::Line(line) => (&line.title, &line.unit),
         Chart::Bars(bars) => (&bars.title, &bars.unit),
+        Chart::Ways(ways) => return ways.title.clone(),
     };
     if unit.is_empty() { title.clone() } else { format!("{title} ({unit})") }
 }

@@ -150,6 +150,15 @@ fn marked_cell(text: &str) -> Markup {
     }
 }
 
+/// How a cell looks: a state that stands there alone has its colour.
+fn cell_class(number: bool, text: &str) -> &str {
+    match text {
+        _ if number => "number",
+        "critical" | "warning" | "healthy" => text,
+        _ => "",
+    }
+}
+
 fn table_html(table: &Table) -> Markup {
     let class = |number: bool| if number { "number" } else { "" };
     html! {
@@ -162,7 +171,7 @@ fn table_html(table: &Table) -> Markup {
                 @for (at, column) in table.columns.iter().enumerate() {
                     @let text = clean(row.get(at).map_or("", String::as_str));
                     @let target = table.targets.get(place).filter(|target| at == 0 && !target.is_empty());
-                    td class=(class(column.number)) {
+                    td class=(cell_class(column.number, &text)) {
                         @match target {
                             Some(target) => a href={ "#" (target) } { (text) },
                             None if text.contains('`') => (marked_cell(&text)),

@@ -61,6 +61,8 @@ fn block(answer: &dyn Answer, block: &Block, text: &mut String) {
                 }
             }
         }
+        // The table beside it says the same.
+        Block::Chart(chart::Chart::Ways(_)) => {}
         Block::Chart(drawing) => {
             let lines: Vec<String> =
                 chart::lines(drawing, DRAWN).iter().map(|line| clean(line)).collect();

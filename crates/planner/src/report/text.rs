@@ -117,6 +117,8 @@ impl Page<'_> {
                 let kept = self.answer.line_text(*at).unwrap_or_default();
                 self.line(4, &format!("{lead}{}", cut(clean(kept.trim()), self.options.width)));
             }),
+            // The table beside it says the same.
+            Block::Chart(chart::Chart::Ways(_)) => {}
             Block::Chart(drawing) => {
                 self.wrapped(2, "", &chart::caption(drawing));
                 for line in chart::lines(drawing, self.options.width.saturating_sub(4)) {

@@ -31,7 +31,7 @@ fn slow_disks_of_one_array_are_one_finding() {
         ]
     );
     let together = &found[0];
-    assert!(together.title.starts_with("8 disks answer slowly"), "{}", together.title);
+    assert!(together.title.starts_with("8 disks of one array answer slowly"), "{}", together.title);
     assert!(together.reasoning[0].contains("50050768010140aa"), "{:?}", together.reasoning);
     assert_eq!(together.command, None);
     // A line of each disk.

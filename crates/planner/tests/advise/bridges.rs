@@ -351,3 +351,27 @@ fn those_who_send_most_through_a_full_bridge_are_named() {
     assert_eq!(once.map.talkers[0].client, "h71.example.com");
     assert!(!once.map.talkers[0].between_captures);
 }
+
+/// A bridge in limbo whose only way out has no link is told by the link; with a member that is left it is another trouble.
+#[test]
+fn limbo_that_follows_from_the_link_is_told_by_the_link() {
+    let below = |members: &[(&str, &str)]| -> String {
+        let one = |(name, link): &(&str, &str)| {
+            format!(
+                "--------------------------------------------------------------\nReal Adapter: {name}\n\nETHERNET STATISTICS ({name}) :\nDevice Type: PCIe2 4-Port Adapter (1GbE RJ45) (e4148a1614109404)\nHardware Address: 98:be:94:11:22:3{}\n\nLink Status: {link}\n\n",
+                &name[3..]
+            )
+        };
+        members.iter().map(one).collect()
+    };
+    let with = |members: &[(&str, &str)]| {
+        let text = Sea { state: "LIMBO", bridge: "None", ..primary() }.text();
+        let cut =
+            "--------------------------------------------------------------\nVirtual Adapter: ";
+        let (before, after) = text.split_once(cut).expect("its adapters");
+        let rules = advice(&[("a.txt", &format!("{before}{}{cut}{after}", below(members)))]);
+        rules.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(with(&[("ent0", "Down")]), ["net-link-down"]);
+    assert_eq!(with(&[("ent0", "Up")]), ["sea-failover"]);
+}

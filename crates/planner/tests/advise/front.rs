@@ -177,3 +177,36 @@ fn the_coverage_of_many_systems_is_a_row_for_each() {
     assert!(rows.iter().filter(named).count() > 0, "commands are bounded: {rows:#?}");
     assert_eq!(coverage(true).len(), objects.len());
 }
+
+/// The map is drawn: a box for each thing, however many ways lead through it, in the colour of what was found of it.
+#[test]
+fn the_map_is_drawn_with_what_was_found() {
+    let page = |count: u32| {
+        let names: Vec<String> = (0..count).map(|at| format!("vfchost{at}")).collect();
+        let map = |(at, name)| (name, 10 + at, "db", "fcs0", "fcs0", 0);
+        let maps: Vec<_> = (0..count).zip(names.iter().map(String::as_str)).map(map).collect();
+        let ports = "vios1:/> lsnports\nname             physloc                        fabric tports aports swwpns  awwpns\nfcs0             U78D3.001.WZS0ABC-P1-C4-T1          0     64     62   2048    2044\n";
+        let captures = super::captures(&[("a.txt", &(super::npiv("vios1", &maps) + ports))]);
+        let advice = advise(&captures, &Facts::builtin());
+        assert_eq!(advice.findings.first().map(|first| first.rule), Some("fc-port-logged-out"));
+        html(&AdviceReport {
+            advice: &advice,
+            captures: &captures,
+            line: None,
+            every_object: false,
+        })
+    };
+    let few = page(6);
+    assert_eq!(few.matches("<svg class=\"ways\"").count(), 1);
+    assert_eq!(few.matches("<title>vios1 fcs0</title>").count(), 1, "one box for all ways");
+    let of_port = few
+        .split("<title>vios1 fcs0</title>")
+        .next()
+        .and_then(|before| before.rsplit("<rect").next());
+    assert!(of_port.is_some_and(|of| of.contains("critical")), "{of_port:?}");
+    assert!(few.contains("<title>no fabric</title>"));
+    assert_eq!(few.matches("class=\"way critical\"").count(), 6 + 6 + 1);
+    // What no drawing can show stands in the table.
+    let many = page(60);
+    assert!(!many.contains("<svg class=\"ways\"") && many.contains("vfchost59"));
+}

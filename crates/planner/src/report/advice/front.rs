@@ -32,7 +32,7 @@ fn systems(advice: &Advice) -> Option<Section> {
         return None;
     }
     let worst =
-        advice.findings.iter().map(|finding| tone(finding.severity)).max_by_key(|tone| rank(*tone));
+        advice.findings.iter().map(|finding| tone(finding.severity)).max_by_key(|tone| tone.rank());
     let columns = [
         "system",
         "kind",
@@ -57,16 +57,6 @@ fn systems(advice: &Advice) -> Option<Section> {
     let tone = worst.unwrap_or(if advice.is_whole() { Tone::Good } else { Tone::Plain });
     let section = Section::new("Systems", tone).paragraph(words(advice));
     Some(section.block(Block::Table(table)).only(Detail::Full))
-}
-
-fn rank(tone: Tone) -> u8 {
-    match tone {
-        Tone::Plain => 0,
-        Tone::Good => 1,
-        Tone::Note => 2,
-        Tone::Warning => 3,
-        Tone::Critical => 4,
-    }
 }
 
 fn row(system: &SystemState) -> Vec<String> {

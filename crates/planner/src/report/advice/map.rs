@@ -1,14 +1,115 @@
 //! What hangs on what.
 
-use super::{Section, Table, Tone};
-use crate::advise::Map;
-use crate::report::{Block, Detail};
+use std::collections::BTreeMap;
 
-/// One table for each kind of path that was captured.
-pub(super) fn sections(map: &Map) -> Option<Section> {
+use super::{Section, Table, Tone, tone};
+use crate::advise::{Finding, Map};
+use crate::report::{Block, Chart, Detail, WAYS_MAX, Way, Ways};
+
+/// What was found, by the objects as the findings name them.
+struct Found<'a>(BTreeMap<&'a str, Tone>);
+
+impl<'a> Found<'a> {
+    fn new(findings: &'a [Finding]) -> Self {
+        let mut of: BTreeMap<&str, Tone> = BTreeMap::new();
+        for finding in findings {
+            let (object, tone) = (finding.object.as_str(), tone(finding.severity));
+            let known = of.entry(object).or_insert(tone);
+            *known = if tone.rank() > known.rank() { tone } else { *known };
+        }
+        Self(of)
+    }
+
+    /// A device of a system, as a box.
+    fn of(&self, system: &str, device: &str) -> (String, Tone) {
+        let name = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
+        let found = self.0.get(format!("{device} on {system}").as_str());
+        (format!("{} {}", name(system), name(device)), found.copied().unwrap_or_default())
+    }
+}
+
+/// The ways of a kind as a drawing, unless they are more than a drawing can show.
+fn drawn(title: &str, columns: &[&str], ways: Vec<Way>) -> Option<Block> {
+    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+    (ways.len() <= WAYS_MAX)
+        .then(|| Block::Chart(Chart::Ways(Ways { title: title.to_owned(), columns, ways })))
+}
+
+fn fibre(map: &Map, found: &Found<'_>) -> Vec<Way> {
+    let way = |row: &crate::advise::FibreRow| {
+        let (fabric, tone) = match row.fabric.as_str() {
+            _ if row.port.is_empty() => (String::new(), Tone::Warning),
+            "none" => ("no fabric".to_owned(), Tone::Critical),
+            "yes" => ("fabric".to_owned(), Tone::Plain),
+            "" => (String::new(), Tone::Plain),
+            other => (other.to_owned(), Tone::Plain),
+        };
+        let port = match row.port.is_empty() {
+            true => ("not mapped".to_owned(), Tone::Warning),
+            false => found.of(&row.vios, &row.port),
+        };
+        let logged_in = row.state == "LOGGED_IN" || row.state.is_empty();
+        Way {
+            boxes: vec![
+                found.of(&row.client, &row.adapter),
+                found.of(&row.vios, &row.server),
+                port,
+                (fabric, tone),
+            ],
+            tone: match (logged_in, tone) {
+                (_, Tone::Critical) => Tone::Critical,
+                (false, _) => Tone::Warning,
+                _ => Tone::Plain,
+            },
+        }
+    };
+    map.fibre.iter().map(way).collect()
+}
+
+fn scsi(map: &Map, found: &Found<'_>) -> Vec<Way> {
+    let way = |row: &crate::advise::ScsiRow| Way {
+        boxes: vec![
+            found.of(&row.client, &row.disk),
+            found.of(&row.vios, &row.server),
+            found.of(&row.vios, &row.target),
+            match row.backing.is_empty() {
+                true => (String::new(), Tone::Plain),
+                false => found.of(&row.vios, &row.backing),
+            },
+        ],
+        tone: Tone::Plain,
+    };
+    map.scsi.iter().map(way).collect()
+}
+
+fn ethernet(map: &Map, found: &Found<'_>) -> Vec<Way> {
+    let of = |system: &str, device: &str| match device.is_empty() {
+        true => (String::new(), Tone::Plain),
+        false => found.of(system, device),
+    };
+    let way = |row: &crate::advise::EthernetRow| Way {
+        boxes: vec![
+            of(&row.vios, &row.adapter),
+            of(&row.vios, &row.bridge),
+            of(&row.vios, &row.uplink),
+        ],
+        tone: Tone::Plain,
+    };
+    map.ethernet.iter().map(way).collect()
+}
+
+/// A drawing and a table for each kind of path that was captured.
+pub(super) fn sections(map: &Map, findings: &[Finding]) -> Option<Section> {
+    let found = Found::new(findings);
     let mut section = Section::new("Map", Tone::Plain).only(Detail::Full);
     let known = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
     if !map.fibre.is_empty() {
+        let drawing = drawn(
+            "Fibre Channel, drawn",
+            &["client adapter", "vfchost", "port", "fabric"],
+            fibre(map, &found),
+        );
+        section = drawing.into_iter().fold(section, Section::block);
         let columns = ["client", "adapter", "→ VIOS", "adapter", "→ port", "→ fabric", "state"];
         let mut table =
             Table::new("Fibre Channel: client adapter → vfchost → port → fabric", &columns);
@@ -22,6 +123,12 @@ pub(super) fn sections(map: &Map) -> Option<Section> {
         section = section.block(Block::Table(table));
     }
     if !map.scsi.is_empty() {
+        let drawing = drawn(
+            "Virtual SCSI, drawn",
+            &["client disk", "vhost", "target device", "backing device"],
+            scsi(map, &found),
+        );
+        section = drawing.into_iter().fold(section, Section::block);
         let columns = ["client", "disk", "→ VIOS", "adapter", "→ target", "→ backing"];
         let mut table =
             Table::new("Virtual SCSI: client disk → vhost → target → backing device", &columns);
@@ -32,6 +139,12 @@ pub(super) fn sections(map: &Map) -> Option<Section> {
         section = section.block(Block::Table(table));
     }
     if !map.ethernet.is_empty() {
+        let drawing = drawn(
+            "Ethernet, drawn",
+            &["virtual adapter", "shared adapter", "uplink"],
+            ethernet(map, &found),
+        );
+        section = drawing.into_iter().fold(section, Section::block);
         let columns = ["VIOS", "virtual adapter", "→ bridge", "→ uplink"];
         let mut table =
             Table::new("Ethernet: virtual adapter → shared Ethernet adapter → uplink", &columns);
