@@ -277,23 +277,40 @@ fn scsi(view: &View<'_>) -> Vec<ScsiRow> {
     rows
 }
 
+/// By `lsmap -all -net`, and by what the statistics of a shared adapter list below it.
 fn ethernet(view: &View<'_>) -> Vec<EthernetRow> {
+    fn text(read: Option<&crate::capture::Read<String>>) -> &str {
+        read.map_or("", |read| &read.value)
+    }
     let mut rows: Vec<EthernetRow> = Vec::new();
+    let mut place: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    let mut put = |host: usize, names: [&str; 3], at: At| {
+        let [adapter, bridge, uplink] = names.map(str::to_owned);
+        let place = *place.entry((host, adapter.clone())).or_insert(rows.len());
+        let row = EthernetRow { vios: view.spoken(host).to_owned(), adapter, bridge, uplink, at };
+        match rows.get_mut(place) {
+            Some(known) => *known = row,
+            None => rows.push(row),
+        }
+    };
+    for (host, report) in view.reports() {
+        let Some((run, sea)) = report.entstat().and_then(|run| Some((run, run.sea.as_ref()?)))
+        else {
+            continue;
+        };
+        let Some(name) = sea.name.as_ref().or(run.head.device.as_ref()) else { continue };
+        let set = view.attribute(host, &name.value, "real_adapter").map(|set| &*set.value);
+        let uplink = sea.real_adapter.as_ref().map(|read| &*read.value).or(set).unwrap_or("");
+        let of_vlans = sea.vlans.iter().map(|trunk| (trunk.adapter.as_str(), trunk.at));
+        let listed = sea.virtual_adapters.iter().map(|read| (read.value.as_str(), read.at));
+        for (adapter, at) in of_vlans.chain(listed) {
+            put(host, [adapter, &name.value, uplink], at);
+        }
+    }
     for (host, report) in view.reports() {
         let Report::LsmapNet(lsmap) = report else { continue };
-        let text = |read: &Option<crate::capture::Read<String>>| {
-            read.as_ref().map_or_else(String::new, |read| read.value.clone())
-        };
         for map in &lsmap.adapters {
-            let vios = view.spoken(host);
-            rows.retain(|row| (row.vios.as_str(), &row.adapter) != (vios, &map.name));
-            rows.push(EthernetRow {
-                vios: vios.to_owned(),
-                adapter: map.name.clone(),
-                bridge: text(&map.sea),
-                uplink: text(&map.backing),
-                at: map.at,
-            });
+            put(host, [&map.name, text(map.sea.as_ref()), text(map.backing.as_ref())], map.at);
         }
     }
     rows

@@ -7,6 +7,7 @@ mod map;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::trends::Trends;
 use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
 use crate::advise::{Advice, Finding, NotChecked, Severity, rule, rules};
 use crate::capture::{At, Captures, FileInfo, Head, Report};
@@ -22,6 +23,89 @@ pub struct AdviceReport<'a> {
     pub line: Option<&'a dyn Fn(At) -> Option<String>>,
     /// Whether a terminal gets the coverage object by object however many they are; else many are told by system.
     pub every_object: bool,
+}
+
+impl AdviceReport<'_> {
+    /// What was found.
+    fn found(&self) -> Vec<Section> {
+        let mut sections = front::page(self.advice);
+        let in_full = many::in_full(self.advice);
+        let is_long = in_full.contains(&false);
+        if self.advice.findings.len() > 1 {
+            let overview = |detail: Detail, shown: &dyn Fn(usize) -> bool| {
+                overview(self.advice, shown).only(detail)
+            };
+            match is_long {
+                true => sections.extend([
+                    overview(Detail::Brief, &|at| in_full.get(at) == Some(&true)),
+                    overview(Detail::Full, &|_| true),
+                ]),
+                false => sections.push(overview(Detail::Always, &|_| true)),
+            }
+        }
+        sections.extend(map::sections(&self.advice.map, &self.advice.findings));
+        for (at, (finding, in_full)) in self.advice.findings.iter().zip(&in_full).enumerate() {
+            let detail = if *in_full { Detail::Always } else { Detail::Full };
+            sections.push(finding_section(at + 1, finding).only(detail));
+        }
+        if is_long {
+            sections.push(many::more(self.advice, &in_full).only(Detail::Brief));
+        }
+        sections
+    }
+
+    /// What stands behind the findings.
+    fn rest(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        sections.extend(Section::sources_differ(&self.advice.contradictions));
+        sections.extend(silenced(self.advice));
+        sections.extend(compared(self.advice));
+        sections.extend(refused(self.captures));
+        sections.extend(self.cut_section());
+        sections.extend(to_capture(self.advice));
+        sections.extend(not_checked(self.advice));
+        sections.extend(coverage::sections(self.advice, self.every_object));
+        sections
+    }
+}
+
+/// The same with what its captures show over time, as a page has it.
+pub struct WithTrends<'a> {
+    /// The advice.
+    pub report: &'a AdviceReport<'a>,
+    /// What its captures show over time.
+    pub trends: &'a Trends,
+}
+
+impl Answer for WithTrends<'_> {
+    fn kind(&self) -> &'static str {
+        self.report.kind()
+    }
+
+    fn title(&self) -> String {
+        self.report.title()
+    }
+
+    fn summary(&self) -> String {
+        self.report.summary()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let found = self.report.found().into_iter();
+        found.chain(self.trends.on_a_page()).chain(self.report.rest()).collect()
+    }
+
+    fn file_name(&self, file: u32) -> Option<String> {
+        self.report.file_name(file)
+    }
+
+    fn line_text(&self, at: At) -> Option<String> {
+        self.report.line_text(at)
+    }
+
+    fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
+        self.report.data()
+    }
 }
 
 impl Answer for AdviceReport<'_> {
@@ -78,38 +162,7 @@ impl Answer for AdviceReport<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let mut sections = front::page(self.advice);
-        let in_full = many::in_full(self.advice);
-        let is_long = in_full.contains(&false);
-        if self.advice.findings.len() > 1 {
-            let overview = |detail: Detail, shown: &dyn Fn(usize) -> bool| {
-                overview(self.advice, shown).only(detail)
-            };
-            match is_long {
-                true => sections.extend([
-                    overview(Detail::Brief, &|at| in_full.get(at) == Some(&true)),
-                    overview(Detail::Full, &|_| true),
-                ]),
-                false => sections.push(overview(Detail::Always, &|_| true)),
-            }
-        }
-        sections.extend(map::sections(&self.advice.map, &self.advice.findings));
-        for (at, (finding, in_full)) in self.advice.findings.iter().zip(&in_full).enumerate() {
-            let detail = if *in_full { Detail::Always } else { Detail::Full };
-            sections.push(finding_section(at + 1, finding).only(detail));
-        }
-        if is_long {
-            sections.push(many::more(self.advice, &in_full).only(Detail::Brief));
-        }
-        sections.extend(Section::sources_differ(&self.advice.contradictions));
-        sections.extend(silenced(self.advice));
-        sections.extend(compared(self.advice));
-        sections.extend(refused(self.captures));
-        sections.extend(self.cut_section());
-        sections.extend(to_capture(self.advice));
-        sections.extend(not_checked(self.advice));
-        sections.extend(coverage::sections(self.advice, self.every_object));
-        sections
+        self.found().into_iter().chain(self.rest()).collect()
     }
 
     fn file_name(&self, file: u32) -> Option<String> {

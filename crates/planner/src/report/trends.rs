@@ -4,6 +4,7 @@
 //! that moved gets a line. Attributes that differ between captures are listed, and drawn as marks: what stands left and
 //! right of a mark is before and after the change.
 
+mod page;
 mod series;
 mod settings;
 
@@ -520,26 +521,9 @@ impl Answer for Trends {
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = Vec::new();
-        if !self.changes.is_empty() {
-            let mut table = Table::new("", &["when", "object", "attribute", "before", "after"]);
-            for change in &self.changes {
-                table.row([
-                    format!("+{}", span(change.seconds)),
-                    change.object.clone(),
-                    change.attribute.clone(),
-                    change.before.0.clone(),
-                    change.after.0.clone(),
-                ]);
-            }
-            let places = self.changes.iter().flat_map(|change| [change.before.1, change.after.1]);
-            sections.push(
-                Section::new("What was changed", Tone::Note)
-                    .block(Block::Table(table))
-                    .block(Block::Places(places.collect())),
-            );
-        }
+        sections.extend(self.changed());
         sections.extend(self.brought());
-        sections.extend(self.things.iter().map(|thing| section(thing, &self.changes)));
+        sections.extend(self.things.iter().map(|thing| section(self, thing)));
         if !self.left_out.is_empty() {
             sections.push(
                 Section::new("Left out", Tone::Plain).block(Block::List(self.left_out.clone())),
@@ -558,6 +542,39 @@ impl Answer for Trends {
 }
 
 impl Trends {
+    /// The attributes that were changed.
+    fn changed(&self) -> Option<Section> {
+        let mut table = Table::new("", &["when", "object", "attribute", "before", "after"]);
+        for change in &self.changes {
+            table.row([
+                format!("+{}", span(change.seconds)),
+                change.object.clone(),
+                change.attribute.clone(),
+                change.before.0.clone(),
+                change.after.0.clone(),
+            ]);
+        }
+        let places = self.changes.iter().flat_map(|change| [change.before.1, change.after.1]);
+        let section = Section::new("What was changed", Tone::Note).block(Block::Table(table));
+        (!self.changes.is_empty()).then(|| section.block(Block::Places(places.collect())))
+    }
+
+    /// The drawing of a value.
+    fn line(&self, thing: &Thing, trend: &Trend, title: String) -> Line {
+        let own = self.changes.iter().filter(|change| change.system == thing.system);
+        let marks = own.map(|change| Mark {
+            seconds: change.seconds,
+            label: format!("{}={}", change.attribute, change.after.0),
+        });
+        Line {
+            title,
+            unit: trend.unit.clone(),
+            series: vec![Series { name: String::new(), points: trend.points.clone() }],
+            marks: marks.collect(),
+            limit: trend.limit.clone(),
+        }
+    }
+
     /// What the last change brought: every value with its means before and after, the difference and the noise.
     fn brought(&self) -> Option<Section> {
         let columns =
@@ -624,16 +641,18 @@ fn signed(value: f64) -> String {
     if value > 0.0 { format!("+{}", number(value)) } else { number(value) }
 }
 
+/// What comes first of what is drawn: what is beyond its threshold, what a change made better or worse, what has a threshold.
+fn rank(trend: &Trend) -> (bool, bool, bool) {
+    let most = trend.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max);
+    let beyond = trend.limit.as_ref().is_some_and(|limit| most >= limit.value);
+    let verdict = trend.effect.map(|effect| effect.verdict);
+    let told = matches!(verdict, Some(Effected::Better | Effected::Worse));
+    (!beyond, !told, trend.limit.is_none())
+}
+
 /// What is drawn of a thing: first what is beyond its threshold, then what a change made better or worse, then what has
 /// a threshold.
 fn drawn(thing: &Thing) -> Vec<&Trend> {
-    let rank = |trend: &&Trend| {
-        let most = trend.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max);
-        let beyond = trend.limit.as_ref().is_some_and(|limit| most >= limit.value);
-        let verdict = trend.effect.map(|effect| effect.verdict);
-        let told = matches!(verdict, Some(Effected::Better | Effected::Worse));
-        (!beyond, !told, trend.limit.is_none())
-    };
     // A value that never changed says as much in the table.
     let varies = |trend: &Trend| {
         let first = trend.points.first().map(|point| point.value);
@@ -644,12 +663,12 @@ fn drawn(thing: &Thing) -> Vec<&Trend> {
         .iter()
         .filter(|trend| trend.points.len() > 2 && (varies(trend) || trend.limit.is_some()))
         .collect();
-    trends.sort_by_key(rank);
+    trends.sort_by_key(|trend| rank(trend));
     trends.truncate(DRAWN_MAX);
     trends
 }
 
-fn section(thing: &Thing, changes: &[Changed]) -> Section {
+fn section(trends: &Trends, thing: &Thing) -> Section {
     let compared =
         thing.counters.iter().any(|trend| trend.before.is_some() && trend.after.is_some());
     let columns: &[&str] = if compared {
@@ -682,18 +701,8 @@ fn section(thing: &Thing, changes: &[Changed]) -> Section {
     );
     let mut section = Section::new(heading, Tone::Plain).block(Block::Table(table));
     for trend in drawn(thing) {
-        let own = changes.iter().filter(|change| change.system == thing.system);
-        let marks = own.map(|change| Mark {
-            seconds: change.seconds,
-            label: format!("{}={}", change.attribute, change.after.0),
-        });
-        section = section.block(Block::Chart(Chart::Line(Line {
-            title: trend.name.clone(),
-            unit: trend.unit.clone(),
-            series: vec![Series { name: String::new(), points: trend.points.clone() }],
-            marks: marks.collect(),
-            limit: trend.limit.clone(),
-        })));
+        let drawing = trends.line(thing, trend, trend.name.clone());
+        section = section.block(Block::Chart(Chart::Line(drawing)));
     }
     section
 }

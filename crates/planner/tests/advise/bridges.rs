@@ -375,3 +375,15 @@ fn limbo_that_follows_from_the_link_is_told_by_the_link() {
     assert_eq!(with(&[("ent0", "Down")]), ["net-link-down"]);
     assert_eq!(with(&[("ent0", "Up")]), ["sea-failover"]);
 }
+
+/// What hangs on a bridge stands in its statistics, too.
+#[test]
+fn the_map_has_what_the_statistics_of_a_bridge_list() {
+    let map = advice(&[("a.txt", &primary().text())]).map;
+    let rows: Vec<[&str; 4]> = map
+        .ethernet
+        .iter()
+        .map(|row| [&row.vios, &row.adapter, &row.bridge, &row.uplink].map(String::as_str))
+        .collect();
+    assert_eq!(rows, [["viosa1", "ent8", "ent12", "ent0"]]);
+}

@@ -505,34 +505,6 @@ fn duplicates_of_a_disks_error_are_errors() {
     assert!(finding.reasoning[0].starts_with(why), "{:?}", finding.reasoning);
 }
 
-#[test]
-fn disks_that_have_errors_at_the_same_minutes_are_one_finding() {
-    let row = |minute: u32, disk: u32| {
-        format!("DCB47997   081312{minute:02}26 T H hdisk{disk}         DISK OPERATION ERROR\n")
-    };
-    let at = |minutes: [u32; 3], disks: &[u32]| -> String {
-        minutes.iter().flat_map(|minute| disks.iter().map(|disk| row(*minute, *disk))).collect()
-    };
-    let log = |rows: &str| {
-        format!(
-            "db3:/> date\nThu Aug 13 13:00:00 CEST 2026\ndb3:/> errpt\nIDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n{rows}db3:/> lspath\nEnabled hdisk2 fscsi0\nEnabled hdisk2 fscsi1\n"
-        )
-    };
-    let many: Vec<u32> = (2..16).collect();
-    let one = advice(&[("a.txt", &log(&at([50, 30, 10], &many)))]).findings;
-    assert_eq!(one.len(), 1, "{one:?}");
-    assert_eq!(one[0].title, "14 disks have errors at the same minutes");
-    assert!(one[0].object.starts_with("hdisk2, hdisk3, hdisk4, "), "{}", one[0].object);
-    assert!(one[0].object.ends_with("hdisk13, 2 more on db3"), "{}", one[0].object);
-    assert!(!one[0].reasoning.iter().any(|why| why.contains("it is the LUN")), "{one:?}");
-    // A minute's turn lies between the entries of one event; other hours are another trouble.
-    let rows = at([51, 30, 11], &[2]) + &at([50, 30, 10], &[3]) + &at([45, 25, 5], &[4]);
-    let two = advice(&[("a.txt", &log(&rows))]).findings;
-    let titles: Vec<&str> = two.iter().map(|finding| finding.title.as_str()).collect();
-    let expected = ["2 disks have errors at the same minutes", "hdisk4 has disk errors that go on"];
-    assert_eq!(titles, expected);
-}
-
 /// A path that is down, by `lspath` and by the error log, is one finding with both as evidence.
 #[test]
 fn a_failed_path_is_told_once() {

@@ -2,9 +2,15 @@
 
 use super::{Port, SHORT, VIRTUAL, advice, captures, lsattr, timed};
 use planner::advise::advise;
-use planner::capture::At;
+use planner::capture::{At, Captures};
 use planner::facts::Facts;
-use planner::report::{self, Answer, advice::AdviceReport, html::html, text, trends::trends};
+use planner::report::{
+    self, Answer,
+    advice::{AdviceReport, WithTrends},
+    html::html,
+    text,
+    trends::trends,
+};
 
 fn file() -> String {
     SHORT.text() + &lsattr("payroll", "fcs0", &[("num_cmd_elems", "200")])
@@ -323,6 +329,31 @@ fn what_a_change_brought_is_held_against_the_noise() {
     assert!(marked.contains("What the last change brought") && marked.contains("±"), "{marked}");
     let page = html(&better);
     assert!(page.contains("class=\"limit\"") && page.contains("class=\"multiples\""), "{page}");
+}
+
+/// The page of an advice has what its captures show over time, and no more drawings than one looks at.
+#[test]
+fn the_page_of_an_advice_shows_what_its_captures_show_over_time() {
+    let captures = Captures::new();
+    let advice = advise(&captures, &Facts::builtin());
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
+    let mut over_time = disk_over(&[20.0, 21.0], &[20.0, 8.0, 9.0, 8.5]);
+    let with = |trends: &_| html(&WithTrends { report: &report, trends });
+    let page = with(&over_time);
+    for wanted in
+        ["What was changed", "What the last change brought", "Over time", "class=\"limit\""]
+    {
+        assert!(page.contains(wanted), "{wanted}: {page}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1);
+    assert!(page.find("Over time") < page.find("Not checked"));
+    over_time.things = vec![over_time.things[0].clone(); 30];
+    let page = with(&over_time);
+    assert_eq!(page.matches("<svg").count(), 24);
+    assert!(page.contains("6 more are not drawn here."));
+    let nothing = with(&planner::report::trends::Trends::default());
+    assert_eq!(nothing, html(&report));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use clap::Args;
 use planner::advise::advise;
-use planner::report::advice::AdviceReport;
+use planner::report::advice::{AdviceReport, WithTrends};
+use planner::report::trends::{Trends, trends};
 use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
@@ -91,8 +92,13 @@ fn captures(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
         line: Some(&line),
         every_object: args.coverage,
     };
-    let page = WithReading { answer: &report, reading: &reading, all: true };
-    let text = WithReading { all: args.answer.explain(), ..page };
+    let over_time = match args.answer.wants_a_page() {
+        true => trends(&reading.captures, &facts),
+        false => Trends::default(),
+    };
+    let with_trends = WithTrends { report: &report, trends: &over_time };
+    let page = WithReading { answer: &with_trends, reading: &reading, all: true };
+    let text = WithReading { answer: &report, all: args.answer.explain(), ..page };
     args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))?;
     Ok(!advice.findings.is_empty())
 }

@@ -67,6 +67,11 @@ impl AnswerArgs {
         self.explain
     }
 
+    /// Whether a page or Markdown was asked for.
+    pub(super) fn wants_a_page(&self) -> bool {
+        self.html.is_some() || self.markdown.is_some()
+    }
+
     /// Prints an answer in the format that was asked for; `page` is the same for the HTML file, where there is room for
     /// more. `more` goes into JSON and YAML beside it.
     pub(super) fn show(
