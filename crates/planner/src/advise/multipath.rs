@@ -23,7 +23,7 @@ use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
 use crate::trace::number;
 use ways::parents;
 
-pub(super) use log::RULES as OF_LOGS;
+pub(super) use log::{RULES as OF_LOGS, turned};
 pub(super) use ways::Ways;
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";

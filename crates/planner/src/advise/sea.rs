@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::measure::Counter;
+use super::multipath::turned;
 use super::network::without_link;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
@@ -134,6 +135,9 @@ fn sea_name(run: &Entstat) -> Option<&str> {
 }
 
 const EVIDENCE: &str = "entstat -all entN and lsdev -dev entN -attr of each shared Ethernet adapter, of both VIOS of a pair";
+
+pub(super) const FLAPPING: &str = "Each change interrupts the network of the clients for a moment. Causes are a link that comes and goes, a control channel that loses packets, or an address to ping that does not always answer.";
+pub(super) const FLAPPING_EFFECT: &str = "Look at the link of the real adapter, at the control packets of both VIOS, and at netaddr; errpt shows each change with its time.";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -530,17 +534,40 @@ fn flapping<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
             0.7,
         ),
     };
+    // Where no two captures do, the log tells whether it goes on.
+    let turned = match counter.growth() {
+        Some(_) if speaks => None,
+        _ => turned(view, bridge.host).and_then(|mut all| all.remove(bridge.name)),
+    };
+    let (speaks, why, confidence) = match &turned {
+        Some(entries) => (
+            true,
+            format!(
+                "By the error log it became primary or backup {} times in the day before the capture: it goes on.",
+                entries.len()
+            ),
+            0.95,
+        ),
+        None => (speaks, why, confidence),
+    };
     if !speaks {
         return;
     }
+    let logged = turned.iter().flatten().take(8).map(|entry| entry.at);
     out.push(
         bridge
-            .draft(view, "sea-failover", Severity::Warning, "the primary changes again and again".into())
+            .draft(
+                view,
+                "sea-failover",
+                Severity::Warning,
+                "the primary changes again and again".into(),
+            )
             .twin(sea_pair::partner(view, bridge))
             .see(counter.places())
+            .see(logged)
             .because(why)
-            .because("Each change interrupts the network of the clients for a moment. Causes are a link that comes and goes, a control channel that loses packets, or an address to ping that does not always answer.")
-            .effect("Look at the link of the real adapter, at the control packets of both VIOS, and at netaddr; errpt shows each change with its time.")
+            .because(FLAPPING)
+            .effect(FLAPPING_EFFECT)
             .harm("Nothing is changed here.")
             .weigh(confidence, 0.95),
     );

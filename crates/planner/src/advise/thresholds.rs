@@ -202,6 +202,9 @@ pub(super) const PAGING_CRITICAL: f64 = 90.0;
 pub(super) const FLAPS_ONCE: f64 = 20.0;
 /// The same a day, in the mean since that reset, where its time is known.
 pub(super) const FLAPS_A_DAY: f64 = 0.2;
+/// Times that a shared adapter became primary or backup in the day before the capture, by the error log: a failover with its
+/// way back, for each of two servers, is fewer.
+pub(super) const TURNS_IN_A_DAY: f64 = 6.0;
 /// Changes of the primary between two captures.
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
 /// So many clients with virtual SCSI disks from two servers show that one client with disks from one was forgotten.

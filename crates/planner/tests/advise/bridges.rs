@@ -387,3 +387,30 @@ fn the_map_has_what_the_statistics_of_a_bridge_list() {
         .collect();
     assert_eq!(rows, [["viosa1", "ent8", "ent12", "ent0"]]);
 }
+
+/// A failover and its way back are one; what goes on all morning is told, with the statistics or by the log alone.
+#[test]
+fn a_bridge_that_changes_all_morning_is_told_by_the_log() {
+    let log = |changes: u32| {
+        let row = |at: u32| {
+            let (id, what) =
+                [("E48A73A4", "PRIMARY"), ("40D97644", "BACKUP")][usize::from(at % 2 == 0)];
+            format!(
+                "{id}   0806{:02}{:02}26 I H ent12          BECOME {what}\n",
+                8 + at / 6,
+                at % 6 * 9
+            )
+        };
+        let rows: String = (0..changes).rev().map(row).collect();
+        format!(
+            "viosa1:/> date\nThu Aug  6 12:00:00 CEST 2026\nviosa1:/> errpt\nIDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n{rows}"
+        )
+    };
+    let alone = top(&[("a.txt", &log(8))], "sea-failover");
+    assert_eq!(alone.object, "ent12 on viosa1");
+    assert!(alone.reasoning[0].contains("8 times in the day before"), "{alone:?}");
+    silent(&[("a.txt", &log(4))]);
+    let with = top(&[("a.txt", &log(8)), ("b.txt", &primary().text())], "sea-failover");
+    assert!(with.reasoning[0].contains("it goes on"), "{with:?}");
+    silent(&[("a.txt", &log(4)), ("b.txt", &primary().text())]);
+}

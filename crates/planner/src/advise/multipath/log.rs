@@ -1,13 +1,14 @@
 //! What the error log says of the day before it was printed: paths that come and go, volume groups that have lost a disk,
 //! hardware of the machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LogTaken, has_log, is_down, paths};
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
-use crate::advise::rule::{Kind, Object, Rule};
-use crate::advise::thresholds::{FLAPPING_HOURS, own};
+use crate::advise::rule::{Applicability, Kind, Object, Rule};
+use crate::advise::sea::{Bridge, FLAPPING, FLAPPING_EFFECT};
+use crate::advise::thresholds::{FLAPPING_HOURS, TURNS_IN_A_DAY, own};
 use crate::advise::view::{View, count};
 use crate::capture::{LoggedError, Report};
 use crate::trace::{Figure, Term};
@@ -41,7 +42,67 @@ pub(in crate::advise) const RULES: &[Rule] = &[
         applies: has_log,
         judge: platform,
     },
+    Rule {
+        name: "sea-failover",
+        about: "the two shared Ethernet adapters do not fail over as a pair",
+        on: Kind::System,
+        evidence: "errpt and date on each VIOS",
+        weight: 1.0,
+        applies: |view, system| match turned(view, system.host).is_some_and(|all| all.is_empty()) {
+            true => Applicability::Elsewhere,
+            false => has_log(view, system),
+        },
+        judge: turns_by_log,
+    },
 ];
+
+/// The shared adapters that became primary and backup so often in the day before the capture, by the log, that it is no
+/// failover with its way back; `None` where nothing tells which day that is.
+pub(in crate::advise) fn turned<'a>(
+    view: &View<'a>,
+    host: usize,
+) -> Option<BTreeMap<&'a str, Vec<&'a LoggedError>>> {
+    let is = |entry: &LoggedError| says(entry, &["BECOME PRIMARY", "BECOME BACKUP"]);
+    let mut of: BTreeMap<&str, Vec<&LoggedError>> = BTreeMap::new();
+    for entry in of_the_day(view, host, is)? {
+        of.entry(&entry.resource).or_default().push(entry);
+    }
+    of.retain(|_, entries| count(entries.len()) >= TURNS_IN_A_DAY);
+    Some(of)
+}
+
+/// `sea-failover`, of shared adapters of which the log alone tells.
+fn turns_by_log(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(all) = turned(view, system.host) else {
+        return out.lack("whether shared adapters change again and again", "date; errpt");
+    };
+    // Its own statistics tell it with the log's lines.
+    let captured = |name: &str| {
+        let counts = |of: &Bridge<'_>| {
+            of.failover().is_some_and(|of| of.became_primary.or(of.became_backup).is_some())
+        };
+        view.bridges().iter().any(|of| of.host == system.host && of.name == name && counts(of))
+    };
+    for (name, entries) in all.into_iter().filter(|(name, _)| !captured(name)) {
+        let Some(last) = entries.first() else { continue };
+        let terms = vec![
+            Term::read("entries", count(entries.len()), "changes", last.at),
+            own("threshold", TURNS_IN_A_DAY, "changes"),
+        ];
+        let title = "the primary changes again and again".to_owned();
+        let object = view.object(system.host, name);
+        out.push(
+            Draft::new("sea-failover", system.host, object, Severity::Warning, title)
+                .see(entries.iter().take(8).map(|entry| entry.at))
+                .figure(Figure::new("changes in the day before the capture", "changes", "entries", terms))
+                .because(format!("By the error log {name} became primary or backup {} times in the day before the capture: it goes on.", entries.len()))
+                .because(FLAPPING)
+                .effect(FLAPPING_EFFECT)
+                .harm("Nothing is changed here.")
+                .weigh(0.9, 0.95),
+        );
+    }
+}
 
 /// The entries of the day before the capture that are of a kind, each once; `None` where nothing tells which day that is.
 fn of_the_day<'a>(
