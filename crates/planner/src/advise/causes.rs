@@ -117,19 +117,43 @@ fn tell_by_cause(drafts: &mut [Draft]) {
     }
 }
 
-/// What a pair comes to whose control channels do not meet: two primaries, or none.
-fn tell_consequences(drafts: &mut [Draft]) {
+/// What a pair comes to whose control channels do not meet, or whose priorities are one: two primaries, or none. And what one
+/// of a pair comes to whose modes do not fit: a state that does not fit its bridge mode.
+fn tell_consequences(drafts: &mut Vec<Draft>) {
     let of = |rule: &str| {
         let all = drafts.iter().enumerate().filter(move |(_, draft)| draft.rule == rule);
         all.map(|(at, draft)| (at, draft.object().to_owned())).collect::<Vec<_>>()
     };
-    let (causes, effects) = (of("sea-control-channel"), of("sea-failover"));
-    for (effect, object) in effects {
-        let Some((cause, _)) = causes.iter().find(|(_, cause)| *cause == object) else { continue };
-        if let Ok([cause, effect]) = drafts.get_disjoint_mut([*cause, effect]) {
-            cause.explains(effect);
-        }
+    let is_pair = |object: &str| object.contains(" and ");
+    let causes: Vec<(usize, String)> =
+        ["sea-control-channel", "sea-priority"].into_iter().flat_map(of).collect();
+    let (pairs, singles): (Vec<_>, Vec<_>) =
+        of("sea-failover").into_iter().partition(|(_, object)| is_pair(object));
+    let mut told = Vec::new();
+    for (effect, object) in &pairs {
+        let by = causes.iter().find(|(_, cause)| cause == object);
+        told.extend(by.map(|(cause, _)| (*cause, *effect)));
     }
+    for (effect, object) in &singles {
+        let unfit = drafts.get(*effect).is_some_and(|draft| draft.title().starts_with("state "));
+        let of_pair = |(_, pair): &&(usize, String)| {
+            pair.split_once(" and ").is_some_and(|(one, two)| [one, two].contains(&object.as_str()))
+        };
+        let by = pairs.iter().filter(of_pair).find(|(pair, _)| {
+            drafts.get(*pair).is_some_and(|draft| draft.title().starts_with("ha_mode is "))
+        });
+        told.extend(by.filter(|_| unfit).map(|(cause, _)| (*cause, *effect)));
+    }
+    let mut gone = BTreeSet::new();
+    for (cause, effect) in told {
+        if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
+            cause.explains(effect);
+            cause.is_as_bad_as(effect);
+        }
+        gone.insert(effect);
+    }
+    let mut at = 0..;
+    drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
 }
 
 /// The adapters of a port that lacks elements are told of by the port, with the lines of each.

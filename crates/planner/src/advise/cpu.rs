@@ -172,6 +172,11 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
             )
             .see(virtual_cpus.map(|read| read.at));
     }
+    if capped && no_weight.is_none() {
+        draft = draft.because(
+            "What it would use without its cap is not known: what is worked out here is the least.",
+        );
+    }
     if tight {
         draft = draft
             .because("The shared pool has next to nothing left to lend.")

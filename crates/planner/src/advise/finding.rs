@@ -270,6 +270,9 @@ pub(super) enum Array {
     Unknown,
 }
 
+/// What begins the sentence that says how harm is stopped before its cause is mended.
+const STOP: &str = "To stop a loop at once,";
+
 impl Draft {
     pub(super) fn new(
         rule: &'static str,
@@ -558,6 +561,15 @@ impl Draft {
         self.finding.reasoning.push(format!("For that reason {}.", effect.finding.title));
         self.affects.extend(Some(effect.host).filter(|host| *host != self.host));
         add_new(&mut self.finding.evidence, effect.finding.evidence.iter().copied());
+    }
+
+    /// What comes of it is as bad as this, and stopped as this is.
+    pub(super) fn is_as_bad_as(&mut self, effect: &Self) {
+        self.finding.severity = self.finding.severity.max(effect.finding.severity);
+        if let Some(at) = effect.finding.effect.find(STOP) {
+            self.finding.effect =
+                format!("{} {}", self.finding.effect, &effect.finding.effect[at..]);
+        }
     }
 
     /// The same trouble, seen at another place: its reasons, lines and figures come to these.

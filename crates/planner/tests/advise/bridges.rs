@@ -414,3 +414,25 @@ fn a_bridge_that_changes_all_morning_is_told_by_the_log() {
     assert!(with.reasoning[0].contains("it goes on"), "{with:?}");
     silent(&[("a.txt", &log(4)), ("b.txt", &primary().text())]);
 }
+
+/// What follows from priorities or modes that do not fit is told with them, as bad as it is, and how it is stopped.
+#[test]
+fn what_follows_from_a_pair_is_told_with_its_cause() {
+    let two = |one: Sea, two: Sea| {
+        let found = advice(&[("a.txt", &one.text()), ("b.txt", &two.text())]).findings;
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.into_iter().next().expect("one")
+    };
+    let twin = Sea { priority: 1, state: "PRIMARY", bridge: "All", ..backup() };
+    let finding = two(primary(), twin);
+    assert_eq!((finding.rule, finding.severity), ("sea-priority", Severity::Critical));
+    assert!(finding.reasoning.iter().any(|why| why == "For that reason both bridges are primary."));
+    assert!(finding.effect.ends_with("set ha_mode=standby on one of them."), "{finding:?}");
+    let shared = backup().with("ha_mode", "sharing");
+    let finding =
+        two(primary(), Sea { state: "BACKUP_SH", bridge: "None", mode: "Sharing", ..shared });
+    assert_eq!(finding.title, "ha_mode is auto on one and sharing on the other");
+    assert_eq!(finding.severity, Severity::Critical);
+    let why = "For that reason state BACKUP_SH with bridge mode None.";
+    assert!(finding.reasoning.iter().any(|said| said == why), "{finding:?}");
+}
