@@ -18,6 +18,7 @@ use super::{
 };
 use crate::report::clean::{clean, is_host_name, is_word};
 use hops::Hop;
+use refused::Puzzle;
 
 /// So many remarks on one file are kept about names that are none.
 const NOTES: usize = 16;
@@ -59,7 +60,7 @@ struct Session<'c, 't> {
     /// The partition is what `hostname` said, which prompts without a host do not take back.
     host_asked: bool,
     /// Lines that were kept though their command is one that is read.
-    puzzles: Vec<(At, Kind)>,
+    puzzles: Vec<Puzzle>,
     /// What commands have changed for later.
     changes: Changes,
     /// The reader that found nothing last, and the line up to which it looked.
@@ -516,7 +517,9 @@ impl<'t> Session<'_, 't> {
             self.misses += 1;
         }
         self.answered_by_an_error(line);
-        self.puzzles.extend(expected.map(|kind| (line.at, kind)));
+        if let Some((kind, command)) = expected.zip(self.command.as_ref()) {
+            self.puzzles.push(Puzzle { at: line.at, kind, typed: command.typed.at });
+        }
         let [puzzling, unread] = &mut self.whys;
         let why = match &self.command {
             Some(command) if expected.is_some() => {

@@ -93,3 +93,26 @@ fn a_comment_before_a_command_names_no_host() {
         assert!(hosts(&text).iter().all(Option::is_none), "{line}: {:?}", hosts(&text));
     }
 }
+
+#[test]
+fn what_a_known_command_printed_and_nobody_understands_is_refused() {
+    let of = |text: &str| {
+        let captures = read_bytes(text.as_bytes());
+        (captures.refused, captures.reports.len())
+    };
+    let text = "kv1$ lspath\nHabilitado hdisk0 fscsi0\nHabilitado hdisk0 fscsi1\nkv1$ lsps -a\nEspacio    Vol. f.   Grupo   Lleno Activo\nhd6        hdisk0    rootvg  95    s\u{ed}\nkv1$ ioslevel\n3.1.4.31\n";
+    let (refused, reports) = of(text);
+    let commands: Vec<&str> = refused.iter().map(|refused| refused.command.as_str()).collect();
+    assert_eq!((commands.as_slice(), reports), (["lspath", "lsps"].as_slice(), 1), "{refused:?}");
+    assert!(refused[0].why.contains("LC_ALL=C"), "{refused:?}");
+    assert_eq!((refused[0].at.line, refused[0].lines), (2, 2));
+    // A complaint, a line before the report, and one line alone are none.
+    for text in [
+        "kv1$ lspath\nksh: lspath: not found.\nksh: exit\n",
+        "kv1$ lspath -l hdisk9\nlspath: 0514-504 Cannot access\nDevice hdisk9 was left\n",
+        "kv1$ lspath\nWelcome to this server\nBe careful\nEnabled hdisk0 fscsi0\n",
+        "kv1$ lspath\nnothing\n",
+    ] {
+        assert_eq!(of(text).0, [], "{text}");
+    }
+}

@@ -4,7 +4,39 @@ use super::Session;
 use crate::capture::foreign::{self, heads_refused};
 use crate::capture::recognise::{self, Expected, Kind};
 use crate::capture::text::Lines;
-use crate::capture::{Refused, Report, language};
+use crate::capture::{At, Refused, Report, Unread, language};
+
+/// A line that was kept though its command is one that is read.
+pub(super) struct Puzzle {
+    pub(super) at: At,
+    pub(super) kind: Kind,
+    /// Where the command was typed.
+    pub(super) typed: At,
+}
+
+const NOT_UNDERSTOOD: &str =
+    "not understood at all: in another language, perhaps; run it with LC_ALL=C";
+
+/// Whether lines say that the command did not work, or how it is to be used.
+fn is_complaint(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let says = [
+        "not found",
+        "usage",
+        "cannot",
+        "no such",
+        "not permitted",
+        "denied",
+        "invalid",
+        "unknown",
+    ];
+    let has_number = lower.split_ascii_whitespace().any(|word| {
+        word.len() == 8
+            && word.as_bytes()[4] == b'-'
+            && word.bytes().filter(u8::is_ascii_digit).count() == 7
+    });
+    has_number || says.iter().any(|word| lower.contains(word))
+}
 
 impl<'t> Session<'_, 't> {
     /// Why the command's report is not read in this form.
@@ -64,19 +96,21 @@ impl<'t> Session<'_, 't> {
         });
     }
 
-    /// Text outside reports that is in another language: what it would have been is told by its words.
+    /// Text outside reports that is in another language: what it would have been is told by its words. And what a command
+    /// printed that is read, when nothing at all of it was understood.
     pub(super) fn refuse_foreign(&mut self, unread: usize, refused: usize) {
         let mut kept = Vec::new();
         // Both lists are in the order of the lines.
         let reports = refused..self.captures.refused.len();
         for text in self.captures.unread.split_off(unread) {
-            match language::detect(&text.text) {
-                Some(language) => {
-                    let lines = text.at.line..text.at.line + text.lines;
-                    let first = self.puzzles.partition_point(|(at, _)| at.line < lines.start);
-                    let puzzle = self.puzzles.get(first).filter(|(at, _)| lines.contains(&at.line));
+            let language = language::detect(&text.text);
+            let lines = text.at.line..text.at.line + text.lines;
+            let first = self.puzzles.partition_point(|puzzle| puzzle.at.line < lines.start);
+            let puzzle = self.puzzles.get(first).filter(|puzzle| lines.contains(&puzzle.at.line));
+            match (language, puzzle) {
+                (Some(language), _) => {
                     let command = puzzle
-                        .and_then(|(_, kind)| kind.reader())
+                        .and_then(|puzzle| puzzle.kind.reader())
                         .map_or_else(|| foreign::command_of(&text), |reader| reader.command);
                     if !heads_refused(&mut self.captures.refused[reports.clone()], &text, language)
                     {
@@ -88,9 +122,34 @@ impl<'t> Session<'_, 't> {
                         });
                     }
                 }
-                None => kept.push(text),
+                (None, Some(puzzle)) if self.is_all_of(puzzle, &text) => {
+                    let command = puzzle.kind.reader().map_or("", |reader| reader.command);
+                    self.captures.refused.push(Refused {
+                        at: text.at,
+                        lines: text.lines,
+                        command: command.to_owned(),
+                        why: NOT_UNDERSTOOD.to_owned(),
+                    });
+                }
+                (None, _) => kept.push(text),
             }
         }
         self.captures.unread.extend(kept);
+    }
+
+    /// Whether a text is what a command printed, all of it, and more than a complaint.
+    fn is_all_of(&self, puzzle: &Puzzle, text: &Unread) -> bool {
+        let reports = self.captures.reports.get(self.reports_before..).unwrap_or_default();
+        // Reports are in the order of their lines, those that were typed for among them.
+        let after = reports.partition_point(|report| report.head().first.line < puzzle.typed.line);
+        let answers = |report: &Report| {
+            report.head().command.as_ref().is_some_and(|typed| typed.at == puzzle.typed)
+        };
+        text.lines > 1
+            && text.why.ends_with(" and not understood")
+            && puzzle.at == text.at
+            && text.at.line > puzzle.typed.line
+            && !is_complaint(&text.text)
+            && !reports.get(after..).unwrap_or_default().iter().take(8).any(answers)
     }
 }
