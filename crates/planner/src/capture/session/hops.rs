@@ -18,6 +18,15 @@ impl Session<'_, '_> {
     /// Takes a command that goes on elsewhere, or comes back. What prompts without a name are of depends on it.
     pub(super) fn moves(&mut self, typed: &str, at: At) {
         self.left = false;
+        // Most commands begin with another letter.
+        let first = typed.as_bytes().first();
+        if !matches!(
+            first,
+            Some(b'b' | b'e' | b'k' | b'm' | b'o' | b'r' | b's' | b't' | b'v' | b'/' | b'~')
+        ) && typed != "logout"
+        {
+            return;
+        }
         if matches!(typed, "exit" | "logout" | "~.") {
             self.leave();
         } else if prompt::enters_shell(typed) {
