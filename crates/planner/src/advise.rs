@@ -31,6 +31,7 @@ mod hmc_state;
 mod latency;
 mod levels;
 mod link;
+mod link_down;
 mod load;
 mod loads;
 mod logins;

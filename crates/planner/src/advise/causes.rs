@@ -10,13 +10,15 @@ use super::view::parse_number;
 use crate::capture::At;
 
 /// Where the first rule speaks of an object, what the second says of it is the same trouble.
-const EXPLAINS: [(&str, &str); 7] = [
+const EXPLAINS: [(&str, &str); 9] = [
     ("fc-port-oversubscribed", "fc-physical-elements"),
     ("sea-failover", "sea-vlan"),
     ("sea-control-channel", "sea-failover"),
     ("fc-link-errors", "adapter-errors"),
     ("fc-port-logged-out", "adapter-errors"),
     ("net-link-down", "adapter-errors"),
+    ("fc-link-down", "fc-link-errors"),
+    ("fc-link-down", "adapter-errors"),
     ("net-crc", "adapter-errors"),
 ];
 
@@ -32,7 +34,8 @@ const BEHIND_LINKS: [&str; 7] = [
 ];
 
 /// What these rules say of an object is the cause of all that goes through it.
-const BREAKS: [&str; 6] = [
+const BREAKS: [&str; 7] = [
+    "fc-link-down",
     "net-link-down",
     "fc-port-logged-out",
     "fc-adapter-unmapped",
@@ -43,6 +46,7 @@ const BREAKS: [&str; 6] = [
 
 /// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
 pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -> Vec<Draft> {
+    tell_links_once(&mut drafts);
     tell_by_cause(&mut drafts);
     tell_by_port(&mut drafts);
     tell_pairs_once(&mut drafts);
@@ -97,6 +101,13 @@ pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -
     }
     one_command_each(&mut drafts);
     drafts
+}
+
+/// A port that no client is logged in at is told with its link.
+fn tell_links_once(drafts: &mut Vec<Draft>) {
+    let logged_out = drafts.iter().filter(|draft| draft.rule == "fc-port-logged-out");
+    let ports: BTreeSet<String> = logged_out.map(|draft| draft.object().to_owned()).collect();
+    drafts.retain(|draft| !(draft.rule == "fc-link-down" && ports.contains(draft.object())));
 }
 
 /// Paths that are down are told by the adapter or the port whose trouble it is, with their lines.

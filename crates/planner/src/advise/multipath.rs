@@ -2,6 +2,7 @@
 //! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
 
 mod adapter_log;
+mod degraded;
 mod disabled;
 mod disk_log;
 mod log;
@@ -50,6 +51,19 @@ pub(super) const RULES: &[Rule] = &[
         weight: 1.05,
         applies: |view, system| has_paths(view, system.host),
         judge: disabled::judge,
+    },
+    Rule {
+        name: "disk-paths-degraded",
+        about: "paths to disks are degraded: commands on them have failed",
+        on: Kind::System,
+        evidence: "lsmpio on each client and each VIOS",
+        weight: 1.0,
+        applies: |view, system| {
+            let list = paths(view, system.host);
+            let told = |list: &DiskPaths| list.paths.iter().any(|path| path.detail.is_some());
+            Applicability::where_that(list.is_some_and(told))
+        },
+        judge: degraded::judge,
     },
     Rule {
         name: "disk-paths-one-side",
@@ -184,26 +198,35 @@ fn is_down(path: &DiskPath) -> bool {
     matches!(path.state, PathState::Failed | PathState::Missing)
 }
 
-/// What the paths are that are down and no other path is.
-fn only(all: &[DiskPath], pick: fn(&DiskPath) -> Option<&str>) -> BTreeSet<&str> {
-    let down: BTreeSet<&str> = all.iter().filter(|path| is_down(path)).filter_map(pick).collect();
-    let up: BTreeSet<&str> = all.iter().filter(|path| !is_down(path)).filter_map(pick).collect();
+/// What the paths are of which something holds and of no other path does.
+fn only<'a>(
+    all: &'a [DiskPath],
+    holds: fn(&DiskPath) -> bool,
+    pick: fn(&DiskPath) -> Option<&str>,
+) -> BTreeSet<&'a str> {
+    let down: BTreeSet<&str> = all.iter().filter(|path| holds(path)).filter_map(pick).collect();
+    let up: BTreeSet<&str> = all.iter().filter(|path| !holds(path)).filter_map(pick).collect();
     let apart = !up.is_empty() && down.is_disjoint(&up);
     if apart { down } else { BTreeSet::new() }
 }
 
-/// What failed paths have in common, and the others have not.
-fn common(all: &[DiskPath]) -> Option<String> {
+/// What such paths have in common, and the others have not.
+fn common_of(all: &[DiskPath], holds: fn(&DiskPath) -> bool) -> Option<String> {
     let words = |set: BTreeSet<&str>| {
         (!set.is_empty()).then(|| set.into_iter().collect::<Vec<_>>().join(", "))
     };
-    if let Some(parents) = words(only(all, |path| path.parent.as_deref())) {
+    if let Some(parents) = words(only(all, holds, |path| path.parent.as_deref())) {
         return Some(format!(
             "They are all those over {parents}: look at that side (adapter, VIOS or fabric)."
         ));
     }
-    words(only(all, DiskPath::storage_port))
+    words(only(all, holds, DiskPath::storage_port))
         .map(|targets| format!("They are all those to the storage ports {targets}, over every adapter: look at that node or controller of the array."))
+}
+
+/// The same of paths that are down.
+fn common(all: &[DiskPath]) -> Option<String> {
+    common_of(all, is_down)
 }
 
 /// The storage ports that only paths have that are down, where these are names of ports that every system has for them.
@@ -212,7 +235,7 @@ fn lost_ports(all: &[DiskPath]) -> BTreeSet<String> {
         let digits = port.trim_start_matches("0x");
         digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    only(all, DiskPath::storage_port)
+    only(all, is_down, DiskPath::storage_port)
         .into_iter()
         .filter(is_wwpn)
         .map(str::to_ascii_lowercase)
@@ -275,11 +298,22 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         draft
             .through(served_by(view, system.host, &down))
             .through(given_by(view, system.host, &down))
+            .through(own_port(&down).map(|port| view.object(system.host, &port)))
             .at_storage_ports(lost_ports(&list.paths))
-            .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
+            .effect(match down.iter().all(|path| path.state == PathState::Missing) {
+                false => "Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.",
+                true => "Missing paths were there at an earlier start. Find what they have in common and mend that; cfgmgr (cfgdev as padmin) finds them again. What is gone for good is taken out with rmpath -d.",
+            })
             .harm("Until then the other paths carry everything, and nothing is behind them.")
             .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),
     );
+}
+
+/// The system's own port that all these paths lead over.
+fn own_port(down: &[&DiskPath]) -> Option<String> {
+    let all = parents(down);
+    let only = all.first().filter(|_| all.len() == 1)?;
+    Some(format!("fcs{}", only.strip_prefix("fscsi")?))
 }
 
 /// The server adapter and the port behind the one Fibre Channel adapter that all these paths lead over, as `lsmap` names
@@ -407,7 +441,9 @@ fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     if own.len() < 2 {
         return;
     }
-    let down: Vec<&&DiskPath> = own.iter().filter(|path| is_down(path)).collect();
+    // No health check brings a path back that is missing.
+    let failed = |path: &&&DiskPath| path.state == PathState::Failed;
+    let down: Vec<&&DiskPath> = own.iter().filter(failed).collect();
     let severity = if down.is_empty() { Severity::Note } else { Severity::Critical };
     let title = match down.is_empty() {
         true => format!("paths of {} that fail stay failed", disk.device),

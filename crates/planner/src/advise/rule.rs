@@ -19,8 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    client_cpu, cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, multipath,
-    network, overload, queues, san, sea, served, ssp, vnic, vscsi,
+    client_cpu, cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, link_down,
+    multipath, network, overload, queues, san, sea, served, ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -136,6 +136,7 @@ pub(super) fn always<'a>(_: &View<'a>, _: &Object<'a>) -> Applicability {
 /// The rules, by the module that they stand in.
 const TABLE: &[&[Rule]] = &[
     link::RULES,
+    link_down::RULES,
     elements::RULES,
     fc::RULES,
     fabric::RULES,

@@ -307,7 +307,8 @@ impl<'t> Class<'t> {
             return Class::Heading(kind);
         }
         let named = ["Shared connection to ", "Connection to "];
-        match named.iter().any(|start| line.text.starts_with(start))
+        match line.text.starts_with(['S', 'C'])
+            && named.iter().any(|start| line.text.starts_with(start))
             && prompt::connection_ended(line.text).is_some()
         {
             true => Class::Ended,

@@ -132,3 +132,48 @@ fn a_client_that_uses_all_of_its_processors_is_told() {
     silent(&[("a.txt", &run("1.20", "84.0"))]);
     silent(&[("a.txt", &run("2.00", "70.0"))]);
 }
+
+/// A system's own port without a link is the cause of the paths over it; one that never carried anything is left unplugged.
+#[test]
+fn a_port_without_a_link_is_told_and_explains_its_paths() {
+    let port = |requests: u32, state: &str| {
+        format!(
+            "db7:/> fcstat fcs1\n\nFIBRE CHANNEL STATISTICS REPORT: fcs1\n\nWorld Wide Port Name: 0x10000090FA8E1235\nPort Speed (supported): 16 GBIT\nAttention Type:   {state}\n\nSeconds Since Last Reset: 864000\n\nFC SCSI Traffic Statistics\n  Input Requests:   {requests}\n  Output Requests:  {requests}\n  Control Requests: 8812\n"
+        )
+    };
+    let list = |state: &str| {
+        format!(
+            "db7:/> lspath\nEnabled hdisk0 fscsi0\n{state} hdisk0 fscsi1\nEnabled hdisk1 fscsi0\n{state} hdisk1 fscsi1\n"
+        )
+    };
+    let down = port(4711, "Link Down");
+    let finding = top(&[("a.txt", &down)], "fc-link-down");
+    assert_eq!(finding.object, "fcs1 on db7");
+    let both = top(&[("a.txt", &(down.clone() + &list("Failed")))], "fc-link-down");
+    assert!(
+        both.reasoning.iter().any(|why| why == "For that reason 2 of 4 paths of db7 are down.")
+    );
+    silent(&[("a.txt", &port(0, "Link Down"))]);
+    silent(&[("a.txt", &port(4711, "Link Up"))]);
+    // Paths over another adapter are another trouble, and what is missing is not brought back by a check.
+    let other = down + &list("Enabled").replace("Enabled hdisk0 fscsi0", "Missing hdisk0 fscsi0");
+    let rules = super::advice(&[("a.txt", &other)]).findings;
+    let rules: Vec<&str> = rules.iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules.len(), 2, "{rules:?}");
+    let missing = top(&[("a.txt", &list("Missing"))], "disk-paths-failed");
+    assert!(missing.effect.contains("cfgmgr"), "{missing:?}");
+}
+
+#[test]
+fn degraded_paths_are_told_unless_paths_are_down() {
+    let list = |one: &str, two: &str| {
+        format!(
+            "db2c:/> lsmpio\nname    path_id  status   path_status  parent  connection\n\nhdisk1  0        Enabled  Sel,Opt      fscsi0  500507680c1134ab,1000000000000\nhdisk1  1        {one}  {two}  fscsi1  500507680c2134ab,1000000000000\n"
+        )
+    };
+    let finding = top(&[("a.txt", &list("Enabled", "Deg"))], "disk-paths-degraded");
+    assert_eq!(finding.title, "1 of 2 paths of db2c are degraded");
+    assert!(finding.reasoning[1].contains("all those over fscsi1"), "{finding:?}");
+    silent(&[("a.txt", &list("Enabled", "Opt"))]);
+    top(&[("a.txt", &list("Failed", "Deg"))], "disk-paths-failed");
+}
