@@ -4,19 +4,29 @@
 use super::elements;
 use super::finding::{Draft, Severity};
 use super::out::Out;
-use super::rule::{Kind, Object, Rule};
+use super::rule::{Applicability, Kind, Object, Rule};
 use super::view::{Role, View};
-use crate::capture::{Fcstat, Read, Report};
+use crate::capture::{Fcstat, NpivPort, Read, Report};
 use crate::trace::number;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "fc-link-down",
-    about: "a port that was used has no link",
+    about: "a port that is used has no link or no fabric",
     on: Kind::Port,
-    evidence: "fcstat fcsN of every port",
+    evidence: "fcstat fcsN of every port, lsnports on each VIOS",
     weight: 1.25,
-    applies: elements::of_physical,
-    judge,
+    applies: |view, port| match listed(view, port) {
+        Some(_) => Applicability::Judged,
+        None => elements::of_physical(view, port),
+    },
+    judge: |view, port, out| {
+        if !is_left(view, port) {
+            by_statistics(view, port, out);
+            if out.drafts.is_empty() {
+                by_list(view, port, out);
+            }
+        }
+    },
 }];
 
 /// The requests that it has carried since its counters were reset.
@@ -35,10 +45,35 @@ fn is_left(view: &View<'_>, port: &Object<'_>) -> bool {
     view.role(port.host) == Role::Vios && mapped && !on_it()
 }
 
-fn judge(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+/// The port in the last `lsnports`.
+fn listed<'a>(view: &View<'a>, port: &Object<'_>) -> Option<&'a NpivPort> {
+    let list = view.of(port.host).filter_map(Report::lsnports).last()?;
+    list.ports.iter().find(|listed| listed.name == port.device)
+}
+
+/// A port without a fabric of which NPIV ports are given out.
+fn by_list(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+    let Some(listed) = listed(view, port).filter(|listed| !listed.fabric) else { return };
+    let used = listed.ports_total.saturating_sub(listed.ports_free);
+    if used == 0 {
+        return;
+    }
+    let title = format!("{} has no fabric", port.device);
+    let on = view.spoken(port.host);
+    out.push(
+        Draft::new("fc-link-down", port.host, port.label.clone(), Severity::Critical, title)
+            .see([listed.at])
+            .because(format!("lsnports shows it without a fabric, and {used} of its NPIV ports are given to clients: these do not get to their storage over it."))
+            .effect(format!("No command mends a link. Look at the cable, the transceiver and the switch port (is it enabled, does it allow NPIV); lsmap -all -npiv on {on} tells whose adapters are concerned."))
+            .harm("None by looking. Touch nothing on the other port before: it carries everything.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+fn by_statistics(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let Some(last) = view.fcstats(port.host, port.device).last() else { return };
     let Some(state) = last.attention_type.as_ref() else { return };
-    if !state.value.eq_ignore_ascii_case("link down") || is_left(view, port) {
+    if !state.value.eq_ignore_ascii_case("link down") {
         return;
     }
     let Some(requests) = carried(last) else { return };

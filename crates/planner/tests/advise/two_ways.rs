@@ -155,6 +155,16 @@ fn a_port_without_a_link_is_told_and_explains_its_paths() {
     );
     silent(&[("a.txt", &port(0, "Link Down"))]);
     silent(&[("a.txt", &port(4711, "Link Up"))]);
+    // By the list of NPIV ports: given to clients, and without a fabric.
+    let ports = |fabric: u32, free: u32| {
+        format!(
+            "vio7:/> lsnports\nname             physloc                        fabric tports aports swwpns  awwpns\nfcs0             U78D3.001.WZSABC1-P1-C8-T1          1     64     60   2048    2040\nfcs1             U78D3.001.WZSABC1-P1-C8-T2          {fabric}     64     {free}   2048    2040\n"
+        )
+    };
+    let listed = top(&[("a.txt", &ports(0, 60))], "fc-link-down");
+    assert_eq!(listed.object, "fcs1 on vio7");
+    silent(&[("a.txt", &ports(0, 64))]);
+    silent(&[("a.txt", &ports(1, 60))]);
     // Paths over another adapter are another trouble, and what is missing is not brought back by a check.
     let other = down + &list("Enabled").replace("Enabled hdisk0 fscsi0", "Missing hdisk0 fscsi0");
     let rules = super::advice(&[("a.txt", &other)]).findings;
