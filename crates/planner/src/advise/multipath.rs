@@ -199,11 +199,11 @@ fn is_down(path: &DiskPath) -> bool {
 }
 
 /// What the paths are of which something holds and of no other path does.
-fn only<'a>(
-    all: &'a [DiskPath],
+fn only(
+    all: &[DiskPath],
     holds: fn(&DiskPath) -> bool,
     pick: fn(&DiskPath) -> Option<&str>,
-) -> BTreeSet<&'a str> {
+) -> BTreeSet<&str> {
     let down: BTreeSet<&str> = all.iter().filter(|path| holds(path)).filter_map(pick).collect();
     let up: BTreeSet<&str> = all.iter().filter(|path| !holds(path)).filter_map(pick).collect();
     let apart = !up.is_empty() && down.is_disjoint(&up);

@@ -393,8 +393,8 @@ fn the_map_has_what_the_statistics_of_a_bridge_list() {
 fn a_bridge_that_changes_all_morning_is_told_by_the_log() {
     let log = |changes: u32| {
         let row = |at: u32| {
-            let (id, what) =
-                [("E48A73A4", "PRIMARY"), ("40D97644", "BACKUP")][usize::from(at % 2 == 0)];
+            let (id, what) = [("E48A73A4", "PRIMARY"), ("40D97644", "BACKUP")]
+                [usize::from(at.is_multiple_of(2))];
             format!(
                 "{id}   0806{:02}{:02}26 I H ent12          BECOME {what}\n",
                 8 + at / 6,
