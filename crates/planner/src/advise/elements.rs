@@ -11,6 +11,7 @@
 
 mod dma;
 mod idle;
+mod shares;
 
 use std::collections::BTreeMap;
 
@@ -365,8 +366,12 @@ fn elements(
         "num_cmd_elems",
     );
     let draft = element_finding(view, usage, layer, judged, configured, marks, &limits);
-    out.push(match idle::sister(view, usage).filter(|_| layer == Layer::Virtual) {
+    let draft = match idle::sister(view, usage).filter(|_| layer == Layer::Virtual) {
         Some((why, places)) => draft.see(places).because(why),
+        None => draft,
+    };
+    out.push(match shares::most(view, usage).filter(|_| layer == Layer::Physical) {
+        Some((why, at)) => draft.see([at]).because(why),
         None => draft,
     });
 }

@@ -187,3 +187,35 @@ fn degraded_paths_are_told_unless_paths_are_down() {
     silent(&[("a.txt", &list("Enabled", "Opt"))]);
     top(&[("a.txt", &list("Failed", "Deg"))], "disk-paths-failed");
 }
+
+/// The client that has most of a port's waits is named, if one has more than all others.
+#[test]
+fn the_client_with_most_of_a_ports_waits_is_named() {
+    let text = |waits: [u32; 3]| {
+        let maps = super::npiv(
+            "viox",
+            &[("vfchost0", 10, "p1", "fcs0", "fcs0", 3), ("vfchost1", 11, "p2", "fcs0", "fcs0", 3)],
+        );
+        let row = |name: &str, wwpn: &str, waits: u32| {
+            format!(
+                "{name:>22}  fcs0  {wwpn}  100334112   52231987     1981    2000000000000    1000000000000         0 {waits:>9}         0\n"
+            )
+        };
+        let [own, one, two] = waits;
+        format!(
+            "{maps}viox:/home/padmin> fcstat -client\n              hostname   dev                wwpn     inreqs    outreqs ctrlreqs          inbytes         outbytes  DMA_errs Elem_errs Comm_errs\n\n{}{}{}",
+            row("viox", "0x10000010EF87F1D2", own),
+            row("p1", "0xC0507609F1120000", one),
+            row("p2", "0xC0507609F1120004", two)
+        )
+    };
+    let named = |waits: [u32; 3]| {
+        let findings = super::advice(&[("a.txt", &text(waits))]).findings;
+        let port = findings.into_iter().find(|finding| finding.rule == "fc-physical-elements");
+        let port = port.expect("the port");
+        port.reasoning.into_iter().find(|why| why.starts_with("By fcstat -client"))
+    };
+    let why = named([819_871, 3000, 815_000]).expect("p2 has most");
+    assert!(why.contains("p2 met 815,000 of the 818,000"), "{why}");
+    assert_eq!(named([819_871, 400_000, 400_000]), None);
+}
