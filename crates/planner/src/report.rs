@@ -22,7 +22,7 @@ pub mod text;
 pub mod trends;
 
 pub use chart::{
-    Bar, Bars, Chart, Limit, Line, Mark, Point, Series, WAYS_MAX, Way, Ways, sparkline,
+    Bar, Bars, Chart, Limit, Line, Mark, Point, Series, Spot, WAYS_MAX, Way, Ways, sparkline,
 };
 
 use crate::capture::At;

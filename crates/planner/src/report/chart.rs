@@ -8,7 +8,7 @@ use super::clean::clean;
 use super::{Tone, span};
 use crate::trace::number;
 
-pub use ways::{WAYS_MAX, Way, Ways};
+pub use ways::{Spot, WAYS_MAX, Way, Ways};
 
 /// A drawing.
 #[derive(Debug, Clone)]

@@ -206,6 +206,22 @@ fn the_map_is_drawn_with_what_was_found() {
     assert!(of_port.is_some_and(|of| of.contains("critical")), "{of_port:?}");
     assert!(few.contains("<title>no fabric</title>"));
     assert_eq!(few.matches("class=\"way critical\"").count(), 6 + 6 + 1);
+    // Two ports of which each has a fabric: whether it is the same one is not known.
+    let ports = "vios1:/> lsnports\nname             physloc                        fabric tports aports swwpns  awwpns\nfcs0             U78D3.001.WZS0ABC-P1-C4-T1          1     64     62   2048    2044\nfcs1             U78D3.001.WZS0ABC-P1-C4-T2          1     64     62   2048    2044\n";
+    let maps = super::npiv(
+        "vios1",
+        &[("vfchost0", 10, "db", "fcs0", "fcs0", 3), ("vfchost1", 10, "db", "fcs1", "fcs1", 3)],
+    );
+    let maps = maps.replacen(
+        "FC name:fcs1                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T1",
+        "FC name:fcs1                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T2",
+        1,
+    );
+    let captures = super::captures(&[("a.txt", &(maps + ports))]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
+    assert_eq!(html(&report).matches("<title>fabric</title>").count(), 2);
     // What no drawing can show stands in the table.
     let many = page(60);
     assert!(!many.contains("<svg class=\"ways\"") && many.contains("vfchost59"));

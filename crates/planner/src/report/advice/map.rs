@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Section, Table, Tone, tone};
 use crate::advise::{Finding, Map};
-use crate::report::{Block, Chart, Detail, WAYS_MAX, Way, Ways};
+use crate::report::{Block, Chart, Detail, Spot, WAYS_MAX, Way, Ways};
 
 /// What was found, by the objects as the findings name them.
 struct Found<'a>(BTreeMap<&'a str, Tone>);
@@ -21,10 +21,11 @@ impl<'a> Found<'a> {
     }
 
     /// A device of a system, as a box.
-    fn of(&self, system: &str, device: &str) -> (String, Tone) {
+    fn of(&self, system: &str, device: &str) -> Spot {
         let name = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
         let found = self.0.get(format!("{device} on {system}").as_str());
-        (format!("{} {}", name(system), name(device)), found.copied().unwrap_or_default())
+        let text = format!("{} {}", name(system), name(device));
+        Spot { text, of: String::new(), tone: found.copied().unwrap_or_default() }
     }
 }
 
@@ -38,14 +39,16 @@ fn drawn(title: &str, columns: &[&str], ways: Vec<Way>) -> Option<Block> {
 fn fibre(map: &Map, found: &Found<'_>) -> Vec<Way> {
     let way = |row: &crate::advise::FibreRow| {
         let (fabric, tone) = match row.fabric.as_str() {
-            _ if row.port.is_empty() => (String::new(), Tone::Warning),
-            "none" => ("no fabric".to_owned(), Tone::Critical),
-            "yes" => ("fabric".to_owned(), Tone::Plain),
-            "" => (String::new(), Tone::Plain),
-            other => (other.to_owned(), Tone::Plain),
+            _ if row.port.is_empty() => ("", Tone::Warning),
+            "none" => ("no fabric", Tone::Critical),
+            "yes" => ("fabric", Tone::Plain),
+            other => (other, Tone::Plain),
         };
+        // Which ports are on the same fabric is not known.
+        let fabric =
+            Spot { text: fabric.to_owned(), of: format!("{} {}", row.vios, row.port), tone };
         let port = match row.port.is_empty() {
-            true => ("not mapped".to_owned(), Tone::Warning),
+            true => Spot { text: "not mapped".to_owned(), of: row.server.clone(), tone },
             false => found.of(&row.vios, &row.port),
         };
         let logged_in = row.state == "LOGGED_IN" || row.state.is_empty();
@@ -54,7 +57,7 @@ fn fibre(map: &Map, found: &Found<'_>) -> Vec<Way> {
                 found.of(&row.client, &row.adapter),
                 found.of(&row.vios, &row.server),
                 port,
-                (fabric, tone),
+                fabric,
             ],
             tone: match (logged_in, tone) {
                 (_, Tone::Critical) => Tone::Critical,
@@ -73,7 +76,7 @@ fn scsi(map: &Map, found: &Found<'_>) -> Vec<Way> {
             found.of(&row.vios, &row.server),
             found.of(&row.vios, &row.target),
             match row.backing.is_empty() {
-                true => (String::new(), Tone::Plain),
+                true => Spot::default(),
                 false => found.of(&row.vios, &row.backing),
             },
         ],
@@ -84,7 +87,7 @@ fn scsi(map: &Map, found: &Found<'_>) -> Vec<Way> {
 
 fn ethernet(map: &Map, found: &Found<'_>) -> Vec<Way> {
     let of = |system: &str, device: &str| match device.is_empty() {
-        true => (String::new(), Tone::Plain),
+        true => Spot::default(),
         false => found.of(system, device),
     };
     let way = |row: &crate::advise::EthernetRow| Way {

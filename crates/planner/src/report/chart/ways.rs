@@ -21,9 +21,20 @@ pub struct Ways {
 /// One way: a box in each column, as far as it leads.
 #[derive(Debug, Clone, Default)]
 pub struct Way {
-    /// What stands in the boxes, and how that is; equal ones of a column are one box. An empty one is left out.
-    pub boxes: Vec<(String, Tone)>,
+    /// The boxes; equal ones of a column are one. One without a text is left out.
+    pub boxes: Vec<Spot>,
     /// How the way is.
+    pub tone: Tone,
+}
+
+/// A box of a way.
+#[derive(Debug, Clone, Default)]
+pub struct Spot {
+    /// What stands in it.
+    pub text: String,
+    /// What tells it from others of the same text.
+    pub of: String,
+    /// How it is.
     pub tone: Tone,
 }
 
@@ -62,26 +73,25 @@ fn lay(ways: &Ways) -> Laid {
     let mut laid = Laid { columns: Vec::new(), lines: BTreeMap::new() };
     let mut before: Vec<usize> = Vec::new();
     for column in 0..ways.columns.len() {
-        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut known: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         // Of each box its text, the sum and the number of the heights that it hangs on, and its tone.
         let mut boxes: Vec<(String, f64, f64, Tone)> = Vec::new();
         let mut of_way: Vec<Option<usize>> = Vec::new();
         for (index, way) in ways.ways.iter().enumerate() {
-            let Some((text, tone)) = way.boxes.get(column).filter(|(text, _)| !text.is_empty())
-            else {
+            let Some(spot) = way.boxes.get(column).filter(|spot| !spot.text.is_empty()) else {
                 of_way.push(None);
                 continue;
             };
-            let number = *known.entry(text).or_insert(boxes.len());
+            let number = *known.entry((&spot.of, &spot.text)).or_insert(boxes.len());
             if number == boxes.len() {
-                boxes.push((text.clone(), 0.0, 0.0, Tone::Plain));
+                boxes.push((spot.text.clone(), 0.0, 0.0, Tone::Plain));
             }
             let hangs_on = laid.columns.last().zip(before.get(index));
             let y = hangs_on.and_then(|(nodes, at)| nodes.get(*at)).map(|node| node.y);
             if let Some(of) = boxes.get_mut(number) {
                 of.1 += y.unwrap_or(as_f64(number) * ROW);
                 of.2 += 1.0;
-                of.3 = worse(of.3, *tone);
+                of.3 = worse(of.3, spot.tone);
             }
             of_way.push(Some(number));
         }
