@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::Server;
-use common::net::{Client, How, PLAIN, card, ip, mac, quiet, wait};
+use common::net::{Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, wait};
 use common::process::{self, Process};
 use protocol::message::{Request, UplinkSpec};
 use spec::{FailoverMode, FailoverSpec};
@@ -115,7 +115,9 @@ impl World {
                 return assert_eq!(received.frame, frame);
             }
             // What was forwarded before somebody else bridges, and announcements.
-            assert_eq!(received.frame[12..14], [0x80, 0x35], "{:?}", number(&received.frame));
+            let announces =
+                [[0x80, 0x35], [8, 6]].contains(&[received.frame[12], received.frame[13]]);
+            assert!(announces, "{:?}", number(&received.frame));
         }
     }
 }
@@ -145,16 +147,34 @@ fn who_is_left_takes_over_inside() {
     spare.send(&PLAIN, &echo);
     let lost = spare.frame([0xff; 6], 700, 60);
     spare.send(&PLAIN, &lost);
+    // The side that stands by hears which addresses the guest has, and of one that it has no longer.
+    let address = |last| arp_announcement(mac(GUEST), [10, 0, 0, last]);
+    spare.send(&PLAIN, &address(7));
+    spare.send(&PLAIN, &address(8));
     spare.sent();
     world.hears(&mut card, 701);
+    let elsewhere = arp_announcement(mac(OUTSIDE), [10, 0, 0, 8]);
+    world.client.send(&PLAIN, &elsewhere);
+    world.client.sent();
+    // Not before that has gone by at the side that stands by, which says nothing of it.
+    wait("what the world says", || {
+        let frame = card.receive().frame;
+        (frame == elsewhere).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(200));
 
     one.kill();
     until(&mut other, "PRIMARY");
-    // The world outside is told where the guest is now.
-    wait("the announcement", || {
-        let frame = world.client.receive().frame;
-        (frame[12..14] == [0x80, 0x35] && frame[6..12] == mac(GUEST)).then_some(())
-    });
+    // The world outside is told where the guest is now, and with which address.
+    let mut next = || {
+        wait("an announcement", || {
+            let frame = world.client.receive().frame;
+            (number(&frame).is_none() && frame[6..12] == mac(GUEST)).then_some(frame)
+        })
+    };
+    assert_eq!(next()[12..14], [0x80, 0x35]);
+    assert_eq!(next(), address(7));
+    world.client.has_nothing();
     let before = world.next;
     let came = world.until_it_comes_by(&mut spare);
     assert!(came > before, "{came} came by both");

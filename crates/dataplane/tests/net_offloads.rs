@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::net::{Client, How, OFFLOADS, PLAIN, card, mac};
+use common::net::{
+    Client, How, OFFLOADS, PLAIN, arp_announcement, card, mac, neighbour_advertisement,
+};
 use common::raw::{Front, PROTOCOL_FEATURES, VERSION_1, words};
 use common::{Server, null, raw};
 use partition::net::{HEADER_BYTES, feature};
@@ -125,6 +127,50 @@ fn a_front_end_says_the_mtu_and_where_its_guest_is() {
         b.send(&PLAIN, &b.frame(station, 1, 100));
         b.sent();
         other.has_nothing();
+    }
+}
+
+#[test]
+fn a_guest_that_has_come_is_announced_with_the_addresses_that_it_had() {
+    for channels in [1, 2] {
+        let server = Server::new(channels);
+        let mut near = server.client(2, How::default(), |_| ());
+        let mut tagged = server.client(3, How::default(), |spec| spec.vids = vec![20]);
+        // Behind this one the guest was before: with two addresses, and one on a VLAN.
+        let mut before = server.client(4, How::default(), |spec| {
+            (spec.any_mac, spec.vids) = (true, vec![20]);
+        });
+        let station = [2, 0, 0, 0, 0, 9];
+        let tag = |frame: &[u8]| [&frame[..12], &[0x81, 0, 0, 20], &frame[12..]].concat();
+        let v6 = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+        let said = arp_announcement(station, [10, 0, 0, 9]);
+        let neighbour = neighbour_advertisement(station, v6);
+        let on_vlan = tag(&arp_announcement(station, [10, 0, 20, 9]));
+        for frame in [&said, &neighbour, &on_vlan] {
+            before.send(&PLAIN, frame);
+        }
+        let others = [near.receive().frame, near.receive().frame];
+        assert_eq!(others, [said.clone(), neighbour.clone()]);
+        (0..3).for_each(|_| drop(tagged.receive()));
+        let spec = card(server.dir.path(), 1, |spec| (spec.any_mac, spec.vids) = (true, vec![20]));
+        let socket = spec.socket.clone();
+        server.must(Request::PutAdapter(spec));
+        let front = Front::with_protocol(&socket, VERSION_1 | PROTOCOL_FEATURES, PROTOCOL);
+        assert!(front.accepted(SEND_RARP, &[&station[..], &[0, 0]].concat(), &[]));
+        assert_eq!(near.receive().frame[12..14], [0x80, 0x35]);
+        assert_eq!([near.receive().frame, near.receive().frame], [said.clone(), neighbour.clone()]);
+        near.has_nothing();
+        assert_eq!(tagged.receive().frame[12..14], [0x80, 0x35]);
+        let all = [(); 3].map(|()| tagged.receive().frame);
+        assert_eq!(all, [said, neighbour, on_vlan]);
+        // What is for it there goes to its new place.
+        let to = [&station[..], &tagged.mac(), &[0x81, 0, 0, 20, 0x88, 0xb5], &[1; 60]].concat();
+        tagged.send(&PLAIN, &to);
+        tagged.sent();
+        while before.receive_within(std::time::Duration::from_millis(20)).is_some_and(|it| {
+            assert!(it.frame[..6] != station, "it went to the old place");
+            true
+        }) {}
     }
 }
 

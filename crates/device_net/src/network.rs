@@ -8,8 +8,8 @@ use channel::elements::Wake;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting};
 use switch::{
-    Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload, PortId, PortSpec, Reason, Vid, View,
-    announcement,
+    ANNOUNCEMENT_BYTES, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload,
+    PortId, PortSpec, Reason, Vid, View,
 };
 
 use crate::INBOX_FRAMES;
@@ -21,6 +21,8 @@ use crate::waiting::{Frame, put};
 pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
 /// News that wait for a channel. What comes too late is learned from the next frame.
 const NEWS_MAX: usize = 256;
+/// Stations that have moved, until a channel says with which addresses.
+const MOVED_MAX: usize = 256;
 
 /// The networks of a data plane.
 #[derive(Debug, Default)]
@@ -35,7 +37,8 @@ impl Networks {
             return network;
         }
         let (version, members) = (AtomicU64::new(1), Mutex::default());
-        let network = Arc::new(Network { version, members, tracer: Mutex::default() });
+        let (tracer, moved) = (Mutex::default(), Mutex::default());
+        let network = Arc::new(Network { version, members, tracer, moved });
         networks.insert(name.to_owned(), Arc::downgrade(&network));
         network
     }
@@ -60,6 +63,8 @@ pub struct Network {
     members: Mutex<Members>,
     /// Who watches frames.
     tracer: Mutex<Option<Arc<Tracer>>>,
+    /// Stations that are behind those ports now, and whose addresses others have yet to hear of.
+    moved: Mutex<Vec<(Mac, PortId)>>,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +72,13 @@ struct Members {
     ports: Vec<Option<Member>>,
     /// What each channel with queues of the network has yet to hear.
     listeners: Vec<(u32, Weak<ArrayQueue<News>>)>,
+}
+
+impl Members {
+    /// A port as it takes part now.
+    fn spec(&self, id: PortId) -> Option<&PortSpec> {
+        self.ports.get(usize::from(id.0))?.as_ref()?.spec.as_ref()
+    }
 }
 
 #[derive(Debug)]
@@ -186,32 +198,66 @@ impl Network {
         revision + 1
     }
 
-    /// Others hear that a station is behind this port, as if it had sent an announcement (RARP) without a tag: each channel's switch, and all ports of
-    /// the VLAN. An address that the port may not use is nobody's concern. Who has no room for it learns it from a frame.
+    /// Others hear that a station is behind this port now: that it is there (RARP), without a tag, at once; and with which addresses as soon as a channel that knows
+    /// them looks, in all VLANs. An address that the port may not use is nobody's concern.
     pub(crate) fn announce(&self, port: &Port, station: Mac) {
-        let members = self.members();
-        let all = || members.ports.iter().flatten();
-        let spec_of = |member: &Member| member.spec.clone();
-        let Some(spec) = all().find(|it| it.port.id == port.id).and_then(spec_of) else { return };
-        let may = spec.guard.macs.is_empty() || spec.guard.macs.contains(&station);
-        let Some(vid) = spec.pvid.filter(|_| may && !station.is_group()) else { return };
-        let news = News { mac: station, vid, port: port.id };
-        for channel in members.listeners.iter().filter_map(|(_, news)| news.upgrade()) {
-            let _ = channel.push(news);
+        let vid = {
+            let members = self.members();
+            let Some(spec) = members.spec(port.id) else { return };
+            let may = spec.guard.macs.is_empty() || spec.guard.macs.contains(&station);
+            if !may || station.is_group() {
+                return;
+            }
+            spec.pvid
+        };
+        {
+            let mut moved = self.moved();
+            if moved.len() < MOVED_MAX && !moved.contains(&(station, port.id)) {
+                moved.push((station, port.id));
+            }
         }
-        let bytes = announcement(station);
-        let view = View::new(&bytes, bytes.len()).expect("it is a frame");
-        let (from, offload, number) = (port.id, Offload::None { valid: false }, 0);
-        for member in all().filter(|member| member.port.id != port.id) {
-            let Some(edit) = member.spec.as_ref().and_then(|to| spec.reaches(to)) else { continue };
-            let is_open = |pair: &&Pair| pair.open.load(Ordering::Relaxed);
-            let Some(pair) = member.port.pairs.iter().find(is_open) else { continue };
-            let egress = Egress { port: member.port.id, edit, mirror: false };
-            // All of it is in what was looked at.
-            let source = Source { bufs: &[], skip: 0 };
-            let frame = Frame { from, view, source, offload, egress, number };
-            if put(pair, &frame, 0, |parcel| parcel.number = 0).is_ok() {
-                pair.ring();
+        // Those who are rung look at what has changed.
+        self.version.fetch_add(1, Ordering::AcqRel);
+        let there = vid.map(|vid| Announcement { station, vid, claim: None });
+        self.say(port.id, there.as_slice());
+    }
+
+    fn moved(&self) -> MutexGuard<'_, Vec<(Mac, PortId)>> {
+        self.moved.lock().expect("a panic ends the process")
+    }
+
+    /// Stations whose addresses are to be said now, by whoever asks.
+    pub(crate) fn take_moved(&self) -> Vec<(Mac, PortId)> {
+        std::mem::take(&mut *self.moved())
+    }
+
+    /// Others hear this of stations as if they had sent it by that port: each channel's switch, and all ports of the VLAN. Who has no room for it learns it from a
+    /// frame.
+    pub(crate) fn say(&self, from: PortId, announcements: &[Announcement]) {
+        let members = self.members();
+        let Some(spec) = members.spec(from) else { return };
+        for announcement in announcements {
+            let Announcement { station, vid, claim } = *announcement;
+            let news = News { mac: station, vid, port: from, claim };
+            for channel in members.listeners.iter().filter_map(|(_, news)| news.upgrade()) {
+                let _ = channel.push(news);
+            }
+            let mut room = [0; ANNOUNCEMENT_BYTES];
+            let bytes = announcement.frame(&mut room);
+            let view = View::new(bytes, bytes.len()).expect("it is a frame");
+            let (offload, number) = (Offload::None { valid: false }, 0);
+            for member in members.ports.iter().flatten().filter(|it| it.port.id != from) {
+                let reaches = member.spec.as_ref().and_then(|to| spec.reaches(to, vid));
+                let Some(edit) = reaches else { continue };
+                let is_open = |pair: &&Pair| pair.open.load(Ordering::Relaxed);
+                let Some(pair) = member.port.pairs.iter().find(is_open) else { continue };
+                let egress = Egress { port: member.port.id, edit, mirror: false };
+                // All of it is in what was looked at.
+                let source = Source { bufs: &[], skip: 0 };
+                let frame = Frame { from, view, source, offload, egress, number };
+                if put(pair, &frame, 0, |parcel| parcel.number = 0).is_ok() {
+                    pair.ring();
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ use crate::trace::Tracer;
 const MACS: usize = 8192;
 /// Memberships of multicast groups that it keeps.
 const GROUPS: usize = 2048;
+/// IP addresses of stations that it keeps.
+const CLAIMS: usize = 2048;
 /// Seconds after which a station that keeps quiet is forgotten.
 const AGE_S: u32 = 300;
 /// How often a part of what is too old is freed.
@@ -80,7 +82,13 @@ impl Replica {
         Replica {
             network: Arc::clone(network),
             channel,
-            switch: Switch::new(Sizes { macs: MACS, age_s: AGE_S, groups: GROUPS, seed }),
+            switch: Switch::new(Sizes {
+                macs: MACS,
+                age_s: AGE_S,
+                groups: GROUPS,
+                claims: CLAIMS,
+                seed,
+            }),
             version: 0,
             ports: Vec::new(),
             heard: network.listen(channel),
@@ -142,6 +150,9 @@ impl Replica {
                 None => self.switch.remove_port(id),
             }
             *place = Some(Place { port: entry.port, revision: entry.revision });
+        }
+        for (station, at) in self.network.take_moved() {
+            self.network.say(at, &self.switch.announcements_of(station, at));
         }
     }
 

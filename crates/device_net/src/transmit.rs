@@ -166,8 +166,11 @@ pub(crate) fn send<W: Watch>(
     });
     let forwarded = match judged {
         Ok((view, offload)) => {
-            let news = replica.switch.forward(now_ns, from, &view, to);
-            news.map(|news| (view, offload, news))
+            let forwarded = replica.switch.forward(now_ns, from, &view, to);
+            if let Some(news) = replica.switch.take_news() {
+                replica.tell(news);
+            }
+            forwarded.map(|()| (view, offload))
         }
         Err(reason) => {
             replica.switch.refused(from, reason);
@@ -186,10 +189,7 @@ pub(crate) fn send<W: Watch>(
             Err(reason) => Decision::Lost(*reason),
         },
     });
-    let (view, offload, news) = forwarded?;
-    if let Some(news) = news {
-        replica.tell(news);
-    }
+    let (view, offload) = forwarded?;
     for egress in &*to {
         let frame = Frame { from, view, source, offload, egress: *egress, number };
         if let Err(reason) = hand_over(io, peers, (&mut *replica, now_ns, watch), &frame, pair) {

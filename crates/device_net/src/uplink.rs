@@ -27,8 +27,8 @@ use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::UplinkSpec;
 use switch::{
-    Egress, HEAD_BYTES, Mac, NetHeader, Offload, Offloads, PortSpec, Reason, Scratch, Takes, Vid,
-    Vids, View, announcement,
+    ANNOUNCEMENT_BYTES, Announcement, Egress, HEAD_BYTES, NetHeader, Offload, Offloads, PortSpec,
+    Reason, Scratch, Takes, Vid, Vids, View,
 };
 use uring::{Op, WriteFlags};
 
@@ -49,7 +49,7 @@ const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
 const READS: u16 = 32;
 /// A batch that brought more bytes than these is followed by a smaller one: others have their turn.
 const READ_BYTES: usize = 256 << 10;
-/// Room for the announcement of a station.
+/// Room for an announcement.
 const ANNOUNCING_BYTES: usize = 4096;
 /// How many reads a lone frame begins.
 const READS_FIRST: u16 = 2;
@@ -98,6 +98,8 @@ impl UplinkPort {
             // All the stations of the world outside.
             macs_max: usize::MAX,
             groups_max: usize::MAX,
+            // Of clients' addresses there are as many again as have room.
+            claims_max: 1024,
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
@@ -112,7 +114,7 @@ impl UplinkPort {
         self.port.pairs.iter().all(|pair| pair.settled.load(Acquire) >= since)
     }
 
-    /// Tells the world outside which stations of these VLANs are here.
+    /// Tells the world outside which stations of these VLANs are here, and with which addresses.
     pub fn announce(&self, vids: impl IntoIterator<Item = Vid>) {
         let Some(first) = self.port.pairs.first() else { return };
         first.announce.lock().expect("a panic ends the process").extend(vids);
@@ -156,8 +158,8 @@ pub(crate) struct Uplink {
     asked: bool,
     /// Slots with nothing to be written.
     free: Vec<u16>,
-    /// Stations that are to be announced, and the VLAN of each.
-    announcing: Vec<(Mac, Vid)>,
+    /// What is to be said of stations, the last one first.
+    announcing: Vec<Announcement>,
     /// Version of the network that was taken over last.
     saw: u64,
     /// Of each slot for writing: bytes of the frame whose last part it has, or 0.
@@ -204,8 +206,9 @@ impl Uplink {
             &mut *self.waiting.pair().announce.lock().expect("a panic ends the process"),
         );
         if !opened.is_empty() {
-            let stations = replica.switch.stations_elsewhere(now_ns, self.waiting.port.id);
-            self.announcing.extend(stations.into_iter().filter(|(_, vid)| opened.contains(vid)));
+            let of = |vid: Vid| opened.contains(&vid);
+            let all = replica.switch.announcements(now_ns, self.waiting.port.id, of);
+            self.announcing.extend(all.into_iter().rev());
         }
         let switch = &mut replica.switch;
         unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }));
@@ -428,29 +431,30 @@ impl Uplink {
                 break;
             }
         }
-        while let Some((station, vid)) = self.announcing.pop() {
-            if !self.announce(io, queue, around, (station, vid)) {
-                self.announcing.push((station, vid));
+        while let Some(next) = self.announcing.pop() {
+            if !self.announce(io, queue, around, &next) {
+                self.announcing.push(next);
                 return;
             }
         }
     }
 
-    /// Announces one station; false: there is no slot now.
+    /// Says one thing of a station; false: there is no slot now.
     fn announce<W: Watch>(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
         around: &mut Around<'_, W>,
-        (station, vid): (Mac, Vid),
+        next: &Announcement,
     ) -> bool {
         let from = self.waiting.port.id;
-        let Some(egress) = around.switch.towards(from, vid) else { return true };
-        let bytes = announcement(station);
+        let Some(egress) = around.switch.towards(from, next.vid) else { return true };
+        let mut room = [0; ANNOUNCEMENT_BYTES];
+        let bytes = next.frame(&mut room);
         let at = usize::from(READS + WRITES) * SLOT_BYTES;
         let memory = self.slots.buf(at, bytes.len()).expect("it has room for one");
-        memory.write(0, &bytes);
-        let view = View::new(&bytes, bytes.len()).expect("it is a frame");
+        memory.write(0, bytes);
+        let view = View::new(bytes, bytes.len()).expect("it is a frame");
         let source = Source { bufs: &[memory], skip: 0 };
         let (offload, number) = (Offload::None { valid: false }, around.watch.number());
         let frame = Frame { from, view, source, offload, egress, number };

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::address::{Mac, Vid};
+use crate::announce::Announcement;
+use crate::claim::{Claim, Claims};
 use crate::edit::{Pieces, Scratch, TagEdit, adapt};
 use crate::group::{Audience, Groups};
 use crate::limit::Bucket;
@@ -22,6 +24,8 @@ pub struct Sizes {
     pub age_s: u32,
     /// Multicast memberships of all ports.
     pub groups: usize,
+    /// IP addresses that stations say are theirs.
+    pub claims: usize,
     /// A number that clients do not know: without it they could choose addresses that slow the table.
     pub seed: u64,
 }
@@ -54,6 +58,9 @@ pub struct Switch {
     ports: Vec<Option<Port>>,
     table: MacTable,
     groups: Groups,
+    claims: Claims,
+    /// What was learned of the last frame, until it is told.
+    news: Option<News>,
     /// Whose the guarded addresses are; two ports in different VLANs may have the same.
     owners: BTreeSet<(Mac, PortId)>,
 }
@@ -62,17 +69,19 @@ pub struct Switch {
 struct Admitted {
     vid: Vid,
     came: Option<crate::address::Tag>,
-    news: Option<News>,
 }
 
 impl Switch {
     /// A switch without ports.
     #[must_use]
     pub fn new(sizes: Sizes) -> Switch {
+        let age_s = sizes.age_s.max(1);
         Switch {
             ports: Vec::new(),
-            table: MacTable::new(sizes.macs, sizes.age_s.max(1), sizes.seed),
+            table: MacTable::new(sizes.macs, age_s, sizes.seed),
             groups: Groups::new(sizes.groups),
+            claims: Claims::new(sizes.claims, (age_s / 4).max(1)),
+            news: None,
             owners: BTreeSet::new(),
         }
     }
@@ -114,23 +123,41 @@ impl Switch {
     pub fn flush(&mut self, id: PortId) {
         self.table.flush(id);
         self.groups.flush(id);
+        self.claims.flush(id);
     }
 
     /// Another channel learned something. What it says of a port that is not here is of no use.
     pub fn learn(&mut self, now_ns: u64, news: News) {
-        if let Some(quota) = self.port(news.port).map(|port| port.spec.macs_max) {
-            self.table.learn(seconds(now_ns), news, quota);
+        let Some(Port { spec, .. }) = self.port(news.port) else { return };
+        let (now_s, macs_max, claims_max) = (seconds(now_ns), spec.macs_max, spec.claims_max);
+        // Who is beyond a VLAN in standby is heard of, and not sent to.
+        if !spec.standby.has(news.vid) {
+            self.table.learn(now_s, news.mac, news.vid, news.port, macs_max);
         }
+        if let Some(claim) = news.claim {
+            self.claims.hear(now_s, news, claim, claims_max);
+        }
+    }
+
+    /// What was learned of the last frame, wherever it went: to be told to the other channels.
+    #[inline]
+    pub fn take_news(&mut self) -> Option<News> {
+        self.news.take()
     }
 
     /// To be called about once a second: frees a part of what is too old. What is too old is not used in any case.
     pub fn age(&mut self, now_ns: u64) {
-        self.table.age(seconds(now_ns));
-        self.groups.age(seconds(now_ns));
+        let now_s = seconds(now_ns);
+        self.table.age(now_s);
+        self.groups.age(now_s);
+        let Switch { claims, table, owners, .. } = self;
+        claims.age(|mac, vid| {
+            table.knows(now_s, mac, vid) || owners_of(owners, mac).next().is_some()
+        });
     }
 
     /// Finds the destinations of a frame that came in by `from`, and counts it there. `to` is emptied first; it grows to the number of ports at
-    /// most. What was learned from it is to be told to the other channels.
+    /// most. What was learned from it is then to be [taken](Switch::take_news), whatever became of it.
     ///
     /// With an error it has no destination, and is counted with that reason.
     pub fn forward(
@@ -139,15 +166,15 @@ impl Switch {
         from: PortId,
         view: &View<'_>,
         to: &mut Vec<Egress>,
-    ) -> Result<Option<News>, Reason> {
+    ) -> Result<(), Reason> {
         to.clear();
         let found = self.admit(now_ns, from, view).and_then(|admitted| {
             self.destinations(now_ns, from, view, &admitted, to)?;
             self.mirror(from, to);
-            Ok(admitted.news)
+            Ok(())
         });
         match found {
-            Ok(_) => self.port_mut(from).map(|port| port.came.pass(view.len())),
+            Ok(()) => self.port_mut(from).map(|port| port.came.pass(view.len())),
             Err(reason) => self.port_mut(from).map(|port| port.came.drop(reason)),
         };
         found
@@ -219,14 +246,40 @@ impl Switch {
         Some(Egress { port: id, edit: spec.edit(vid, None), mirror: false })
     }
 
-    /// The stations that are not behind a port, as far as they are known: those that were seen, and those whose address is guarded.
+    /// What is to be said by a port in some VLANs of the stations that are not behind it: of each that was seen or whose address is guarded that it is there,
+    /// and then with which addresses.
     #[must_use]
-    pub fn stations_elsewhere(&self, now_ns: u64, than: PortId) -> BTreeSet<(Mac, Vid)> {
+    pub fn announcements(
+        &self,
+        now_ns: u64,
+        by: PortId,
+        is_meant: impl Fn(Vid) -> bool,
+    ) -> Vec<Announcement> {
         let seen = self.table.stations(seconds(now_ns));
-        let seen = seen.filter(|(_, _, id)| *id != than).map(|(mac, vid, _)| (mac, vid));
-        let guarded = self.owners.iter().filter(|(_, id)| *id != than);
+        let seen = seen.filter(|(_, _, id)| *id != by).map(|(mac, vid, _)| (mac, vid));
+        let guarded = self.owners.iter().filter(|(_, id)| *id != by);
         let guarded = guarded.filter_map(|(mac, id)| Some((*mac, self.spec(*id)?.pvid?)));
-        seen.chain(guarded).collect()
+        let stations: BTreeSet<(Mac, Vid)> =
+            seen.chain(guarded).filter(|(_, vid)| is_meant(*vid)).collect();
+        let claims = self.claims.all().filter(|(mac, vid, _)| stations.contains(&(*mac, *vid)));
+        let with =
+            claims.map(|(station, vid, claim)| Announcement { station, vid, claim: Some(claim) });
+        let alone = stations.iter().map(|(station, vid)| Announcement {
+            station: *station,
+            vid: *vid,
+            claim: None,
+        });
+        alone.chain(with).collect()
+    }
+
+    /// What is to be said of a station that is behind a port from now on, wherever it was before: with which addresses it is there, in the port's VLANs.
+    #[must_use]
+    pub fn announcements_of(&self, station: Mac, at: PortId) -> Vec<Announcement> {
+        let Some(spec) = self.spec(at) else { return Vec::new() };
+        let own = self.claims.all().filter(|(mac, vid, claim)| {
+            *mac == station && spec.is_member(*vid) && spec.guard.may_have(claim.address)
+        });
+        own.map(|(_, vid, claim)| Announcement { station, vid, claim: Some(claim) }).collect()
     }
 
     /// The VLAN of a frame that came by a port, if the port is in it.
@@ -270,11 +323,17 @@ impl Switch {
             return Err(Reason::MacIeeeMacControl);
         }
         let (vid, came) = port.spec.classify(view)?;
+        // A guarded address behind another port: a thief, or a reflection.
+        let stolen =
+            owners_of(owners, source).next().is_some() && !owners.contains(&(source, from));
         if port.spec.standby.has(vid) {
+            // What was known of an address may be otherwise there now.
+            if !stolen {
+                self.hear(now_ns, News { mac: source, vid, port: from, claim: None }, view);
+            }
             return Err(Reason::Standby);
         }
-        // A guarded address behind another port: a thief, or a reflection.
-        if owners_of(owners, source).next().is_some() && !owners.contains(&(source, from)) {
+        if stolen {
             return Err(Reason::SpoofMac);
         }
         port.spec.guard.check(view)?;
@@ -283,16 +342,27 @@ impl Switch {
         {
             return Err(Reason::QosDrop);
         }
-        let news = News { mac: source, vid, port: from };
-        let news = match self.table.learn(seconds(now_ns), news, port.spec.macs_max) {
-            Learned::Tell => Some(news),
-            Learned::Known => None,
-            Learned::Refused => {
-                port.unlearned += 1;
-                None
-            }
-        };
-        Ok(Admitted { vid, came, news })
+        let news = News { mac: source, vid, port: from, claim: None };
+        match self.table.learn(seconds(now_ns), source, vid, from, port.spec.macs_max) {
+            Learned::Tell => self.news = Some(news),
+            Learned::Known => {}
+            Learned::Refused => port.unlearned += 1,
+        }
+        if Claim::may_be_in(view) {
+            self.hear(now_ns, news, view);
+        }
+        Ok(Admitted { vid, came })
+    }
+
+    /// Hears what the sender of a frame says of itself.
+    #[cold]
+    fn hear(&mut self, now_ns: u64, news: News, view: &View<'_>) {
+        let quota = self.port(news.port).map_or(0, |port| port.spec.claims_max);
+        if let Some(claim) = Claim::of(view)
+            && self.claims.hear(seconds(now_ns), news, claim, quota)
+        {
+            self.news = Some(News { claim: Some(claim), ..news });
+        }
     }
 
     fn destinations(

@@ -91,7 +91,7 @@ pub fn fuzz_frame(data: &[u8]) {
 pub fn fuzz_forward(data: &[u8]) {
     let mut input = Input(data.iter());
     let seed = u64::from(input.byte());
-    let sizes = Sizes { macs: MACS_MAX, age_s: AGE_S as u32, groups: 16, seed };
+    let sizes = Sizes { macs: MACS_MAX, age_s: AGE_S as u32, groups: 16, claims: 8, seed };
     let (mut switch, mut oracle) = (Switch::new(sizes), Oracle::new(AGE_S, MACS_MAX));
     for id in 0..PORTS {
         let spec = port(&mut input, id);

@@ -81,7 +81,7 @@ impl Guard {
         self.macs.is_empty() || self.macs.contains(&mac)
     }
 
-    fn may_have(&self, address: IpAddr) -> bool {
+    pub(crate) fn may_have(&self, address: IpAddr) -> bool {
         let is_local =
             |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let listed = |address| self.addresses.iter().any(|prefix| prefix.has(address));

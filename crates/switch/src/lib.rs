@@ -13,7 +13,8 @@
 //!   where it is until the caller copies it.
 //! - [`Switch`]: one channel's ports and tables. [`Switch::forward`] finds the destinations of a frame ([`Egress`], each with its tag edit);
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
-//! - [`News`]: what one channel's tables learned, for the others'. [`Share`]: whose turn it is among queues.
+//! - [`News`]: what one channel's tables learned, for the others'. [`Claim`]: an IP address that a station says is its own. [`Announcement`]: what is said of a
+//!   station whose place has changed, to those who do not know it. [`Share`]: whose turn it is among queues.
 //! - [`failover`]: which of two servers bridges which VLAN.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
 //!
@@ -35,6 +36,7 @@
 mod address;
 mod announce;
 mod checksum;
+mod claim;
 mod edit;
 pub mod failover;
 mod forward;
@@ -53,8 +55,9 @@ mod table;
 mod view;
 
 pub use address::{CUSTOMER_TPID, Mac, SERVICE_TPID, Tag, Vid, Vids};
-pub use announce::{ANNOUNCEMENT_BYTES, announcement};
+pub use announce::{ANNOUNCEMENT_BYTES, Announcement};
 pub use checksum::Sum;
+pub use claim::Claim;
 pub use edit::{Piece, Pieces, Scratch, TagEdit, Takes, adapt};
 pub use forward::{Egress, Sizes, Switch};
 pub use guard::{Guard, Prefix};

@@ -57,6 +57,8 @@ pub struct PortSpec {
     pub macs_max: usize,
     /// Multicast groups that are kept of it.
     pub groups_max: usize,
+    /// IP addresses that are kept of those that stations behind it say are theirs.
+    pub claims_max: usize,
     /// What it may say of itself.
     pub guard: Guard,
     /// Bounds on what it sends to many.
@@ -86,6 +88,7 @@ impl PortSpec {
             trusted: false,
             macs_max: 64,
             groups_max: 64,
+            claims_max: 16,
             guard: Guard::default(),
             storm: Storm::default(),
             rate_in: None,
@@ -128,13 +131,14 @@ impl PortSpec {
         tag.map_or(self.pvid, |tag| Vid::new(tag.vid()).or(self.pvid))
     }
 
-    /// How a frame that is sent by this port without a tag arrives at another; none if it does not.
+    /// How a frame of a VLAN that is made here without a tag, as if this port had sent it, arrives at another; none if it does not.
     #[must_use]
-    pub fn reaches(&self, other: &PortSpec) -> Option<TagEdit> {
-        let vid = self.pvid.filter(|vid| other.is_member(*vid) && !self.standby.has(*vid))?;
-        let stopped = other.standby.has(vid) || (self.private && other.private);
+    pub fn reaches(&self, other: &PortSpec, vid: Vid) -> Option<TagEdit> {
+        let members = self.is_member(vid) && other.is_member(vid);
+        let standby = self.standby.has(vid) || other.standby.has(vid);
+        let stopped = standby || (self.private && other.private);
         let mirror = self.mirror_only || other.mirror_only;
-        (!stopped && !mirror).then(|| other.edit(vid, None))
+        (members && !stopped && !mirror).then(|| other.edit(vid, None))
     }
 
     /// How a frame of a VLAN that came with that tag leaves by this port. Its priority stays.

@@ -6,6 +6,7 @@
 //! quota, whatever it sends; addresses beyond are not learned, and frames to them are flooded.
 
 use crate::address::{Mac, Vid};
+use crate::claim::Claim;
 use crate::port::PortId;
 
 /// A station was seen behind a port: to be told to the tables of the other channels.
@@ -17,6 +18,8 @@ pub struct News {
     pub vid: Vid,
     /// Behind that port.
     pub port: PortId,
+    /// With an address that it said to be its own.
+    pub claim: Option<Claim>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,17 +130,24 @@ impl MacTable {
     }
 
     /// A station was seen.
-    pub(crate) fn learn(&mut self, now_s: u32, news: News, quota: usize) -> Learned {
-        let key = key(news.mac, news.vid);
-        if self.heard == Some((key, now_s, news.port)) {
+    pub(crate) fn learn(
+        &mut self,
+        now_s: u32,
+        mac: Mac,
+        vid: Vid,
+        port: PortId,
+        quota: usize,
+    ) -> Learned {
+        let key = key(mac, vid);
+        if self.heard == Some((key, now_s, port)) {
             return Learned::Known;
         }
         self.probes += 1;
         let at = self.find(key);
         let slot = self.slots[at];
         let live = slot.key != 0 && self.is_live(&slot, now_s);
-        if live && slot.port == news.port {
-            self.heard = Some((key, now_s, news.port));
+        if live && slot.port == port {
+            self.heard = Some((key, now_s, port));
             let slot = &mut self.slots[at];
             slot.seen_s = now_s;
             if now_s.wrapping_sub(slot.told_s) < (self.age_s / 4).max(1) {
@@ -148,8 +158,8 @@ impl MacTable {
         }
         // A void entry of the same port counts for it no more, or is about to.
         let counted = slot.key != 0 && self.is_counted(&slot);
-        let has = self.ports[usize::from(news.port.0)].entries
-            - usize::from(counted && slot.port == news.port);
+        let has =
+            self.ports[usize::from(port.0)].entries - usize::from(counted && slot.port == port);
         if has >= quota || (slot.key == 0 && self.entries >= self.entries_max) {
             return Learned::Refused;
         }
@@ -157,11 +167,11 @@ impl MacTable {
             self.ports[usize::from(slot.port.0)].entries -= 1;
         }
         self.entries += usize::from(slot.key == 0);
-        let owner = &mut self.ports[usize::from(news.port.0)];
+        let owner = &mut self.ports[usize::from(port.0)];
         owner.entries += 1;
         let generation = owner.generation;
-        self.slots[at] = Slot { key, port: news.port, generation, seen_s: now_s, told_s: now_s };
-        (self.last, self.heard) = (None, Some((key, now_s, news.port)));
+        self.slots[at] = Slot { key, port, generation, seen_s: now_s, told_s: now_s };
+        (self.last, self.heard) = (None, Some((key, now_s, port)));
         Learned::Tell
     }
 
@@ -170,6 +180,12 @@ impl MacTable {
         for _ in 0..self.slots.len().div_ceil(8) {
             self.sweep_one(now_s, None);
         }
+    }
+
+    /// Whether a station is known.
+    pub(crate) fn knows(&self, now_s: u32, mac: Mac, vid: Vid) -> bool {
+        let slot = &self.slots[self.find(key(mac, vid))];
+        slot.key != 0 && self.is_live(slot, now_s)
     }
 
     /// All stations that are known, and behind which port.

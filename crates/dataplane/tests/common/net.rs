@@ -160,6 +160,34 @@ impl Client {
     }
 }
 
+/// A station tells everybody that an IPv4 address is its own: an ARP announcement.
+pub fn arp_announcement(station: [u8; 6], address: [u8; 4]) -> Vec<u8> {
+    let fixed = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+    let mut frame =
+        [&[0xff; 6][..], &station, &fixed, &station, &address, &[0; 6], &address].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// A station tells everybody that an IPv6 address is its own: an unsolicited neighbour advertisement.
+pub fn neighbour_advertisement(station: [u8; 6], address: [u8; 16]) -> Vec<u8> {
+    let nodes = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let mut message = [136, 0, 0, 0, 0x20, 0, 0, 0].to_vec();
+    message.extend(address);
+    message.extend([2, 1]);
+    message.extend(station);
+    let summed = [&address[..], &nodes, &[0, 0, 0, 32, 0, 0, 0, 58], &message].concat();
+    let words = summed.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    message[2..4].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let ip = [0x60, 0, 0, 0, 0, 32, 58, 255];
+    let link = [&[0x33, 0x33, 0, 0, 0, 1][..], &station, &[0x86, 0xdd]].concat();
+    [&link[..], &ip, &address, &nodes, &message].concat()
+}
+
 /// A frame with a number in it.
 pub fn frame(from: [u8; 6], to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
     let mut frame = [&to[..], &from, &[0x88, 0xb5]].concat();

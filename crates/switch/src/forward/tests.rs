@@ -8,7 +8,7 @@ fn vid(vid: u16) -> Vid {
 }
 
 fn switch(ports: &[PortSpec]) -> Switch {
-    let mut switch = Switch::new(Sizes { macs: 1000, age_s: 300, groups: 8, seed: 7 });
+    let mut switch = Switch::new(Sizes { macs: 1000, age_s: 300, groups: 8, claims: 40, seed: 7 });
     for (id, spec) in ports.iter().enumerate() {
         switch.set_port(PortId(id as u16), spec.clone());
     }
@@ -81,7 +81,8 @@ fn replicas_agree_and_age_by_themselves() {
     let mut told = Vec::new();
     // Once a second for ten minutes: said at first, and again before others would forget.
     for now_s in 0..600 {
-        let news = one.forward(now_s * SECOND, PortId(1), &view, &mut Vec::new()).unwrap();
+        one.forward(now_s * SECOND, PortId(1), &view, &mut Vec::new()).unwrap();
+        let news = one.take_news();
         told.extend(news.map(|_| now_s));
         news.into_iter().for_each(|news| two.learn(now_s * SECOND, news));
         let to = send(&mut two, now_s * SECOND, 0, &frame(station(1), station(0), &PLAIN));
@@ -404,9 +405,67 @@ fn a_vlan_in_standby_passes_nothing_in_either_direction() {
     let passes = switch.adapt(0, to[0], view, Offload::None { valid: false }, &mut scratch);
     assert!(passes.is_ok());
     // Who is to be announced: all but those behind the uplink.
-    let elsewhere = switch.stations_elsewhere(0, PortId(2));
-    assert_eq!(elsewhere, [(Mac(station(0)), vid(1)), (Mac(station(1)), vid(20))].into());
+    let elsewhere = switch.announcements(0, PortId(2), |_| true);
+    let of = |id, vid| Announcement { station: Mac(station(id)), vid, claim: None };
+    assert_eq!(elsewhere, [of(0, vid(1)), of(1, vid(20))]);
+    assert_eq!(switch.announcements(0, PortId(2), |it| it == vid(20)), [of(1, vid(20))]);
     assert_eq!(switch.towards(PortId(2), vid(30)), None);
     let edit = switch.towards(PortId(2), vid(20)).unwrap().edit;
     assert_eq!(edit, TagEdit::Insert(Tag { tpid: 0x8100, tci: 20 }));
+}
+
+/// What is announced by a port: the last byte of each station, and of its address, if it is with one.
+fn announced(switch: &Switch, by: u16) -> Vec<(u8, Option<u8>)> {
+    let all = switch.announcements(0, PortId(by), |_| true);
+    let last = |claim: crate::Claim| match claim.address {
+        core::net::IpAddr::V4(address) => address.octets()[3],
+        core::net::IpAddr::V6(address) => address.octets()[15],
+    };
+    all.iter().map(|it| (it.station.0[5], it.claim.map(last))).collect()
+}
+
+#[test]
+fn a_station_is_announced_with_the_addresses_that_it_claimed() {
+    let mut switch = switch(&[(); 3].map(|()| PortSpec::access(vid(1))));
+    let claim = |id, last| frame([0xff; 6], station(id), &arp(1, station(id), [10, 0, 0, last]));
+    send(&mut switch, 0, 0, &claim(1, 5)).unwrap();
+    let advertisement = nd(136, OWN, 2, station(1));
+    let mut said = ipv6(58, OWN, [0xff; 16], &advertisement);
+    said[2 + 7] = 255;
+    said[2 + 40 + 4] = 0x20;
+    send(&mut switch, 0, 0, &frame([0x33, 0x33, 0, 0, 0, 1], station(1), &said)).unwrap();
+    send(&mut switch, 0, 2, &claim(9, 1)).unwrap();
+    assert_eq!(announced(&switch, 2), [(1, None), (1, Some(5)), (1, Some(5))]);
+    assert_eq!(announced(&switch, 0), [(9, None), (9, Some(1))]);
+    // Somebody outside has the address now.
+    send(&mut switch, SECOND, 2, &claim(9, 5)).unwrap();
+    assert_eq!(announced(&switch, 2), [(1, None), (1, Some(5))]);
+    // A station that comes to another port keeps its addresses, as far as it may have them there.
+    let of = |switch: &Switch, at| switch.announcements_of(Mac(station(1)), PortId(at)).len();
+    assert_eq!((of(&switch, 1), of(&switch, 7)), (1, 0));
+    let mut spec = PortSpec::access(vid(1));
+    spec.guard.addresses = vec![Prefix { address: [10, 0, 0, 0].into(), bits: 8 }];
+    switch.set_port(PortId(1), spec);
+    assert_eq!(of(&switch, 1), 0);
+}
+
+#[test]
+fn what_is_learned_is_told_wherever_the_frame_goes() {
+    let uplink = |standby: &[u16]| PortSpec {
+        standby: standby.iter().map(|number| vid(*number)).collect::<Vids>(),
+        ..PortSpec::access(vid(1))
+    };
+    let ports = [PortSpec::access(vid(1)), uplink(&[1])];
+    let (mut one, mut two) = (switch(&ports), switch(&ports));
+    let claim = |id, last| frame([0xff; 6], station(id), &arp(1, station(id), [10, 0, 0, last]));
+    assert_eq!(send(&mut one, 0, 0, &claim(1, 5)), Err(Reason::Standby));
+    two.learn(0, one.take_news().expect("it is new"));
+    assert_eq!(announced(&two, 1), [(1, None), (1, Some(5))]);
+    // In standby what comes from outside goes nowhere and teaches nothing, but that an address is somebody else's.
+    assert_eq!(send(&mut one, SECOND, 1, &claim(9, 5)), Err(Reason::Standby));
+    two.learn(SECOND, one.take_news().expect("it has changed"));
+    for switch in [&one, &two] {
+        assert_eq!(announced(switch, 1), [(1, None)]);
+        assert_eq!(announced(switch, 0), []);
+    }
 }
