@@ -137,7 +137,7 @@ pub fn data_plane() -> Result<(), Unconfined> {
 }
 
 /// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load code into the kernel, change identity,
-/// clocks or names, make devices, or make a socket other than a Unix one: they fail with `EPERM`.
+/// clocks or names, make devices, or make a socket other than a Unix one or one of an interface's packets: they fail with `EPERM`.
 ///
 /// # Errors
 ///
@@ -145,9 +145,20 @@ pub fn data_plane() -> Result<(), Unconfined> {
 pub fn control_plane() -> Result<(), Unconfined> {
     let refused = NOT_CONTROL_PLANE.iter().chain(NOT_CONTROL_PLANE_OLD);
     let mut rules: Rules = refused.map(|call| (*call, vec![])).collect();
-    let other = SeccompCondition::new(0, Len::Dword, Op::Ne, AF_UNIX as u64);
-    let other = other.and_then(|other| all(vec![other])).map_err(|error| unconfined(&error))?;
-    rules.insert(SYS_socket, vec![other]);
+    let differs = |argument, from: c_int| {
+        SeccompCondition::new(argument, Len::Dword, Op::Ne, u64::from(from.cast_unsigned()))
+    };
+    // For an uplink: one that hears nothing before it is bound.
+    let (packet, raw) = (AF_PACKET as u64, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    let sockets = (|| {
+        Ok(vec![
+            all(vec![differs(0, AF_UNIX)?, differs(0, AF_PACKET)?])?,
+            all(vec![equal(0, packet)?, differs(1, raw)?])?,
+            all(vec![equal(0, packet)?, differs(2, 0)?])?,
+        ])
+    })();
+    let sockets = sockets.map_err(|error: seccompiler::BackendError| unconfined(&error))?;
+    rules.insert(SYS_socket, sockets);
     apply(&[compile(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM as u32))?])
 }
 

@@ -354,15 +354,24 @@ fn a_control_plane_starts_processes_and_harms_none() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn controls() {
+    let raw = (SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC) as usize;
+    // Whether its user has the right to one.
+    let uplink = || call(SYS_socket, &[AF_PACKET as usize, raw, 0]).is_ok();
+    let may = uplink();
     confine::control_plane().unwrap();
     for (domain, kind) in [
         (AF_INET, SOCK_STREAM),
         (AF_INET6, SOCK_DGRAM),
         (AF_NETLINK, SOCK_RAW),
         (AF_PACKET, SOCK_RAW),
+        (AF_PACKET, SOCK_DGRAM),
     ] {
         assert_eq!(call(SYS_socket, &[domain as usize, kind as usize]), Err(EPERM), "{domain}");
     }
+    // One for an uplink is the kernel's to judge, but hears nothing before it is bound.
+    assert_eq!(uplink(), may);
+    let hears = [AF_PACKET as usize, raw, usize::from((ETH_P_ALL as u16).to_be())];
+    assert_eq!(call(SYS_socket, &hears), Err(EPERM));
     #[rustfmt::skip]
     let calls = [
         SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_bpf, SYS_perf_event_open, SYS_mount, SYS_umount2,

@@ -6,7 +6,7 @@
 use protocol::message::{
     Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Selection, VERSION,
 };
-use protocol::message::{VolumeKind, VolumeSpec};
+use protocol::message::{UplinkKind, VolumeKind, VolumeSpec};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use std::io::ErrorKind;
@@ -179,6 +179,9 @@ impl Link for SocketLink {
         let (since, what) = match request {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(spec) if spec.kind == UplinkKind::Packet => {
+                (11, "have uplinks of the kind packet")
+            }
             Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
             Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
             Request::PutPool(spec) if !spec.snapshots.is_empty() => (10, "make snapshots"),

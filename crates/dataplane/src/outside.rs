@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use block::{Files, Here, Testimony};
 use protocol::opener::{self, Opener};
 use protocol::place::{Access, Place, listen, reach};
 use rustix::fs::OFlags;
+use spec::UplinkSpec;
 
 /// Who opens.
 #[derive(Debug)]
@@ -53,16 +54,22 @@ impl Outside {
         }
     }
 
-    pub(crate) fn tap(&self, interface: &str, mtu: u16) -> io::Result<OwnedFd> {
+    /// A descriptor of an uplink, beside another one of it.
+    pub(crate) fn uplink(
+        &self,
+        spec: &UplinkSpec,
+        beside: Option<BorrowedFd<'_>>,
+        shared: bool,
+    ) -> io::Result<OwnedFd> {
         match self {
-            Outside::Here => memory::tap::open(interface, mtu),
-            Outside::Opener(opener) => opener.tap(interface, mtu),
+            Outside::Here => opener::open_uplink(spec, beside, shared),
+            Outside::Opener(opener) => opener.uplink(spec, beside, shared),
         }
     }
 
     pub(crate) fn link(&self, interface: &str) -> io::Result<bool> {
         match self {
-            Outside::Here => memory::tap::is_up(interface),
+            Outside::Here => memory::interface::is_up(interface),
             Outside::Opener(opener) => opener.link(interface),
         }
     }

@@ -376,6 +376,21 @@ fn tags_pass_the_host_inside() {
             while far.pairs[0].rx.receive().unwrap().is_some() {}
             while trunk.pairs[0].rx.receive().unwrap().is_some() {}
         }
+        // UDP that is to be cut goes uncut from one TAP to the other.
+        let payload = pattern(30_500);
+        let mut upper =
+            [&[0, 7, 0, 9][..], &(30_508_u16).to_be_bytes(), &[0, 0], &payload].concat();
+        let partial = !sum(&[&pseudo(GUEST, HOST, 17, upper.len())]);
+        upper[6..8].copy_from_slice(&partial.to_be_bytes());
+        let frame = [&mac(2)[..], &mac(1), &[8, 0], &packet(17, &upper)].concat();
+        if without == 0 {
+            let mut header = PLAIN;
+            (header[0], header[1], header[2], header[6], header[8]) = (1, 5, 42, 34, 6);
+            header[4..6].copy_from_slice(&1000_u16.to_le_bytes());
+            near.send(&header, &frame);
+            let came = far.receive();
+            assert_eq!((came.header[1], came.frame), (5, frame), "it was cut");
+        }
         untagged.has_nothing();
         for name in ["up0", "up1"] {
             server.must(Request::RemoveUplink { name: name.to_owned() });

@@ -173,7 +173,7 @@ impl Device for NetDevice {
             self.port.pairs[usize::from(index / 2)].make_inbox().ok()?;
         }
         let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
-        Some(Behind { network, port, features, uplink: false })
+        Some(Behind { network, port, features, uplink: None })
     }
 
     fn is_ready(&self) -> bool {

@@ -8,6 +8,7 @@ use channel::{
     Walked,
 };
 use protocol::stats::QueueCounter;
+use spec::UplinkKind;
 use vring::{Head, QueueError};
 
 use crate::config::{feature, header_bytes};
@@ -28,7 +29,7 @@ pub struct Behind {
     pub(crate) port: Arc<Port>,
     pub(crate) features: u64,
     /// It is a descriptor of an uplink and no virtqueue.
-    pub(crate) uplink: bool,
+    pub(crate) uplink: Option<UplinkKind>,
 }
 
 impl std::fmt::Debug for Behind {
@@ -70,9 +71,9 @@ impl Handler for NetHandler {
         queue: &QueueResources,
     ) -> Result<Opened<NetHandler>, String> {
         let replica = shared.of(&network, io.channel());
-        if uplink {
+        if let Some(kind) = uplink {
             let waiting = Waiting::open(replica, port, queue.number, io);
-            let uplink = Uplink::new(waiting, io.wake())?;
+            let uplink = Uplink::new(kind, waiting, io.wake())?;
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
             return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
         }

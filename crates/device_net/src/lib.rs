@@ -46,6 +46,7 @@ pub mod config;
 mod copy;
 mod device;
 mod handler;
+mod line;
 mod network;
 mod receive;
 mod replica;

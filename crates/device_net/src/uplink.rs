@@ -1,12 +1,13 @@
-//! An uplink: a port of a network behind which is the host, by descriptors of a TAP. One descriptor is a queue of its channel.
+//! An uplink: a port of a network behind which is an interface of the host, by descriptors of it. One descriptor is a queue of its channel; what kinds there are only
+//! [`crate::line`] knows.
 //!
 //! ```text
 //!   senders' queues ─► take_in ─┬─► a slot ─► write ─┐
-//!   inbox (other channels) ─────┘                    TAP
+//!   inbox (other channels) ─────┘                    interface
 //!   receivers' queues ◄─ relay ◄─ a slot ◄─ reads ◄──┘
 //! ```
 //!
-//! No operation waits (`RWF_NOWAIT`, which a TAP knows since Linux 6.4), so each is over when the kernel has taken it: no slot is ever out at
+//! No operation waits (`RWF_NOWAIT`, `MSG_DONTWAIT`), so each is over when the kernel has taken it: no slot is ever out at
 //! somebody who may keep it. When the descriptor can be read, a batch of reads is begun; a read that finds nothing ends it, and the channel's poll tells when there is more. The
 //! batch grows while all of it brings frames, so that a lone frame costs a few empty reads and a stream one system call for many.
 //!
@@ -25,25 +26,24 @@ use channel::elements::Wake;
 use channel::{Io, Peers, RunningQueue};
 use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
-use spec::UplinkSpec;
+use spec::{UplinkKind, UplinkSpec};
 use switch::{
-    ANNOUNCEMENT_BYTES, Announcement, Egress, HEAD_BYTES, NetHeader, Offload, Offloads, PortSpec,
-    Reason, Scratch, Takes, Vid, Vids, View,
+    ANNOUNCEMENT_BYTES, Announcement, Egress, HEAD_BYTES, Offload, Offloads, PortSpec, Reason,
+    Scratch, Takes, Vid, Vids, View,
 };
 use uring::{Op, WriteFlags};
 
 use crate::copy::{Source, write_piece};
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
+use crate::line::{self, HEADER_BYTES, Without};
 use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
 use crate::replica::Replica;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::transmit::{Sent, send};
 use crate::waiting::{Around, Frame, Waiting, store};
 
-/// Bytes of the header before each frame, as the descriptor was set up.
-const HEADER_BYTES: usize = NetHeader::BYTES;
-/// Room for a header and the longest frame.
+/// Room for the longest frame with what a descriptor gives with it.
 const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
 /// Most frames that are read in one turn.
 const READS: u16 = 32;
@@ -53,8 +53,6 @@ const READ_BYTES: usize = 256 << 10;
 const ANNOUNCING_BYTES: usize = 4096;
 /// How many reads a lone frame begins.
 const READS_FIRST: u16 = 2;
-/// What a read of a descriptor without frames says (EAGAIN).
-const NOTHING_THERE: i32 = -11;
 /// Frames that are on their way to the kernel.
 const WRITES: u16 = 32;
 
@@ -86,8 +84,8 @@ impl UplinkPort {
     /// It takes part as the specification says, and passes nothing of the VLANs in standby. What is on its way may still pass until it
     /// [is quiet](UplinkPort::is_quiet) since the number that is returned.
     pub fn show(&self, spec: &UplinkSpec, standby: &BTreeSet<Vid>) -> u64 {
-        let all = [Offloads::CSUM, Offloads::TSO4, Offloads::TSO6, Offloads::ECN];
-        let offloads = all.into_iter().fold(Offloads::NONE, Offloads::with);
+        // The kernel does what an interface cannot, and what comes is as others have made it.
+        let offloads = Offloads::ALL;
         let port = PortSpec {
             pvid: Vid::new(spec.pvid),
             vids: spec.vids.iter().filter_map(|number| Vid::new(*number)).collect::<Vids>(),
@@ -123,9 +121,9 @@ impl UplinkPort {
 
     /// What is behind the queue of a descriptor.
     #[must_use]
-    pub fn behind(&self) -> Behind {
+    pub fn behind(&self, kind: UplinkKind) -> Behind {
         let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
-        Behind { network, port, features: 0, uplink: true }
+        Behind { network, port, features: 0, uplink: Some(kind) }
     }
 }
 
@@ -138,6 +136,7 @@ impl Drop for UplinkPort {
 /// A descriptor of an uplink inside its channel.
 pub(crate) struct Uplink {
     pub(crate) waiting: Waiting,
+    kind: UplinkKind,
     /// For reading, then for writing.
     slots: Lasting,
     scratch: Box<Scratch>,
@@ -167,11 +166,12 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    pub(crate) fn new(waiting: Waiting, wake: Wake) -> Result<Uplink, String> {
+    pub(crate) fn new(kind: UplinkKind, waiting: Waiting, wake: Wake) -> Result<Uplink, String> {
         let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES + ANNOUNCING_BYTES)
             .map_err(|error| error.to_string())?;
         Ok(Uplink {
             waiting,
+            kind,
             slots,
             scratch: Box::default(),
             to: Vec::new(),
@@ -230,12 +230,9 @@ impl Uplink {
         }
         for _ in 0..self.batch {
             let Some(slot) = self.idle.pop() else { break };
-            let read = Op::Read {
-                file: queue.file(),
-                bufs: &[slot_of(&self.slots, slot)],
-                offset: 0,
-                nowait: true,
-            };
+            let mut pieces = [IoBuf::EMPTY; 2];
+            let room = slot_of(&self.slots, slot);
+            let read = line::read(self.kind, queue.file(), room, &mut pieces);
             if !io.operate(queue, read, slot) {
                 self.idle.push(slot);
                 break;
@@ -259,8 +256,9 @@ impl Uplink {
             match std::mem::take(&mut self.ends[usize::from(slot - READS)]) {
                 0 => {}
                 bytes if result < 0 => {
-                    queue.count(counter_of(Reason::Failure), 1);
-                    self.note_failure(slot, bytes);
+                    let reason = line::refused(result);
+                    queue.count(counter_of(reason), 1);
+                    self.note_refused(slot, bytes, reason);
                 }
                 bytes => {
                     queue.count(QueueCounter::TxFrames, 1);
@@ -278,11 +276,12 @@ impl Uplink {
         match usize::try_from(result) {
             Ok(bytes) => self.came.push((slot, bytes)),
             Err(_) => {
-                if result != NOTHING_THERE {
+                let without = line::without(self.kind, result);
+                if without != Without::Nothing {
                     // The interface is gone, as a rule.
                     queue.count(counter_of(Reason::Failure), 1);
                 }
-                self.found_end = true;
+                self.found_end |= without != Without::Lost;
                 self.idle.push(slot);
             }
         }
@@ -293,7 +292,7 @@ impl Uplink {
 
     /// Tells who watches that the kernel did not take what is in a slot.
     #[cold]
-    fn note_failure(&self, slot: u16, bytes: usize) {
+    fn note_refused(&self, slot: u16, bytes: usize, reason: Reason) {
         let replica = self.waiting.replica.borrow();
         let Some(tracer) = replica.tracer() else { return };
         let mut head = [0; HEAD_BYTES];
@@ -308,7 +307,7 @@ impl Uplink {
             vid: view.and_then(|view| replica.switch.came_in(id, &view)),
             head: &head[..len],
             len: bytes,
-            decision: Decision::Lost(Reason::Failure),
+            decision: Decision::Lost(reason),
         });
     }
 
@@ -351,11 +350,20 @@ impl Uplink {
             for at in 0..self.came.len() {
                 let (slot, bytes) = self.came[at];
                 all += bytes;
-                let bufs = [slot_of(&self.slots, slot).slice(0, bytes)];
+                let came = line::came(self.kind, slot_of(&self.slots, slot), bytes);
                 let (from, pair) = (self.waiting.port.id, self.waiting.number());
-                let sent = Sent { from, pair, bufs: &bufs, header: HEADER_BYTES };
-                let at = (&mut *replica, now_ns, watch);
-                match send(io, queue, peers, at, sent, &mut self.to) {
+                let sent = match came {
+                    Ok(came) => {
+                        let sent = Sent { from, pair, bufs: came.bufs(), header: HEADER_BYTES };
+                        let at = (&mut *replica, now_ns, watch);
+                        send(io, queue, peers, at, sent, &mut self.to)
+                    }
+                    Err(reason) => {
+                        replica.switch.refused(from, reason);
+                        Err(reason)
+                    }
+                };
+                match sent {
                     Ok(bytes) => {
                         queue.count(QueueCounter::RxFrames, 1);
                         queue.count(QueueCounter::RxBytes, bytes as u64);

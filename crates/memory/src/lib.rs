@@ -12,8 +12,8 @@
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
-//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`tap`]: descriptors of
-//!   TAP interfaces; [`inherited`]: descriptors that the process was started with.
+//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`interface`],
+//!   [`tap`], [`packet`]: interfaces of the host and descriptors of them; [`inherited`]: descriptors that the process was started with.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -23,9 +23,11 @@ pub mod cache;
 pub mod clock;
 mod guard;
 pub mod inherited;
+pub mod interface;
 mod lasting;
 mod lent;
 mod mapping;
+pub mod packet;
 pub mod random;
 mod shown;
 #[cfg(sim)]

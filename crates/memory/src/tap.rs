@@ -1,17 +1,21 @@
 //! Descriptors of TAP interfaces: what is written to one the host receives, and what the host sends is read.
-//!
-//! Here since an `ioctl` cannot be made without `unsafe`, and no crate above may.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
+use crate::interface::{control_socket, index, named, result};
+
 /// Bytes before each frame: the net header of virtio 1.0 and later, little-endian.
 pub const HEADER_BYTES: usize = 12;
 
-/// What the kernel may leave to whoever reads, and be left by whoever writes: checksums and TCP segmentation (`TUN_F_*`). Nothing of tunnels: the
+/// What the kernel may leave to whoever reads, and be left by whoever writes: checksums and the segmentation of TCP and UDP (`TUN_F_*`). Nothing of tunnels: the
 /// kernel takes these bits with this header, and then every read fails.
-const OFFLOADS: libc::c_ulong =
-    (libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN) as libc::c_ulong;
+const OFFLOADS: libc::c_ulong = (libc::TUN_F_CSUM
+    | libc::TUN_F_TSO4
+    | libc::TUN_F_TSO6
+    | libc::TUN_F_TSO_ECN
+    | libc::TUN_F_USO4
+    | libc::TUN_F_USO6) as libc::c_ulong;
 
 /// Longest packet of a TAP: with its Ethernet header it is 65,535 bytes.
 const MTU_MAX: u16 = 65_521;
@@ -24,10 +28,8 @@ const MTU_MAX: u16 = 65_521;
 /// The kernel's: EPERM, who may not make interfaces or does not own this one; EINVAL, it is no TAP or was made without `vnet_hdr`; EBUSY, it has no
 /// more descriptors to give; ENOENT, the kernel has no TAPs; EOPNOTSUPP, it is older than Linux 6.4.
 pub fn open(interface: &str, mtu: u16) -> io::Result<OwnedFd> {
-    let mut request = named(interface)?;
     let socket = control_socket()?;
-    // SAFETY: the request is an ifreq and lives through the call, which writes its index.
-    let there = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX, &raw mut request) };
+    let there = index(interface, &socket)?.is_some();
     let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path ends with a zero byte.
     let tap = result(unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) })?;
@@ -54,7 +56,7 @@ pub fn open(interface: &str, mtu: u16) -> io::Result<OwnedFd> {
         result(libc::ioctl(tap.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOADS))?;
     }
     takes_nowait(&tap)?;
-    if there != 0 {
+    if !there {
         // SAFETY: a number; an interface that whoever opens it has made.
         result(unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETPERSIST, 1) })?;
         let mut request = named(interface)?;
@@ -68,22 +70,6 @@ pub fn open(interface: &str, mtu: u16) -> io::Result<OwnedFd> {
     Ok(tap)
 }
 
-/// Whether an interface is up and has a carrier.
-///
-/// # Errors
-///
-/// The kernel's: ENODEV, there is none of that name.
-pub fn is_up(interface: &str) -> io::Result<bool> {
-    let mut request = named(interface)?;
-    let socket = control_socket()?;
-    // SAFETY: the request is an ifreq and lives through the call, which writes its flags.
-    result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
-    // SAFETY: the call has written them.
-    let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
-    let up = libc::IFF_UP | libc::IFF_RUNNING;
-    Ok(flags & up == up)
-}
-
 /// Whether reads of it can be such that they never wait (`RWF_NOWAIT`): those of a TAP can since Linux 6.4. A frame that is there already is lost by that, as
 /// those before it were.
 fn takes_nowait(tap: &OwnedFd) -> io::Result<()> {
@@ -95,49 +81,5 @@ fn takes_nowait(tap: &OwnedFd) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) if read < 0 => Err(error),
         _ => Ok(()),
-    }
-}
-
-fn control_socket() -> io::Result<OwnedFd> {
-    // What a socket does not know itself goes to the interfaces, of any family; and who confines itself has no other.
-    // SAFETY: numbers alone.
-    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    // SAFETY: as of the TAP.
-    Ok(unsafe { OwnedFd::from_raw_fd(result(socket)?) })
-}
-
-fn named(interface: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: an ifreq is numbers, for which zeroes are values.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let bytes = interface.as_bytes();
-    if bytes.is_empty() || bytes.len() >= request.ifr_name.len() {
-        let what = format!("the name {interface:?} of an interface has 1 to 15 bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
-    Ok(request)
-}
-
-fn result(returned: libc::c_int) -> io::Result<libc::c_int> {
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_the_kernel_would_cut_is_refused() {
-        for name in ["", "an-interface-of-17"] {
-            assert_eq!(open(name, 1500).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-            assert_eq!(is_up(name).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        }
-    }
-
-    #[test]
-    fn an_interface_that_is_not_there_is_neither_up_nor_down() {
-        assert_eq!(is_up("no-such").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 }

@@ -20,8 +20,8 @@ pub const VERSION: u32 = 2;
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
-/// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`].
-pub const MINOR: u32 = 10;
+/// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets.
+pub const MINOR: u32 = 11;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkSpec, VolumeSpec};
+use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkKind, UplinkSpec, VolumeSpec};
 
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
@@ -88,6 +88,8 @@ enum Question {
     Connect { path: PathBuf },
     /// A descriptor of a TAP interface, for packets of so many bytes at most.
     Tap { interface: String, mtu: u16 },
+    /// A packet socket of an interface; the one whose descriptor comes with this gets a share of the frames, if one does, or `shared` is to have others.
+    Packet { interface: String, shared: bool },
     /// Whether an interface has a carrier.
     Link { interface: String },
     /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
@@ -115,6 +117,22 @@ enum Answer {
     },
 }
 
+/// A descriptor of the interface of an uplink: one of several, if it is `shared`, of which `beside` is another one.
+///
+/// # Errors
+///
+/// As of [`memory::tap::open`] and [`memory::packet::open`].
+pub fn open_uplink(
+    spec: &UplinkSpec,
+    beside: Option<BorrowedFd<'_>>,
+    shared: bool,
+) -> io::Result<OwnedFd> {
+    match spec.kind {
+        UplinkKind::Tap => memory::tap::open(&spec.interface, spec.mtu),
+        UplinkKind::Packet => memory::packet::open(&spec.interface, beside, shared),
+    }
+}
+
 /// What a data plane may have opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
@@ -123,8 +141,8 @@ pub struct Grants {
     sockets: BTreeMap<PathBuf, SocketRole>,
     /// Who may use the sockets of adapters.
     access: BTreeMap<PathBuf, Access>,
-    /// TAP interfaces.
-    interfaces: BTreeSet<String>,
+    /// Interfaces of uplinks, and what they are to them.
+    interfaces: BTreeMap<String, UplinkKind>,
     /// Interfaces whose carrier matters.
     links: BTreeSet<String>,
 }
@@ -145,7 +163,7 @@ impl Grants {
 
     /// The interface of an uplink.
     pub fn uplink(&mut self, spec: &UplinkSpec) {
-        self.interfaces.insert(spec.interface.clone());
+        self.interfaces.insert(spec.interface.clone(), spec.kind);
         if let Some(failover) = &spec.failover {
             self.files.insert(failover.control.clone(), true);
             self.links.insert(failover.link.clone());
@@ -182,16 +200,16 @@ impl Grants {
         self.sockets.extend(other.sockets.iter().map(|(path, role)| (path.clone(), *role)));
         let access = other.access.iter().map(|(path, access)| (path.clone(), access.clone()));
         self.access.extend(access);
-        self.interfaces.extend(other.interfaces.iter().cloned());
+        self.interfaces.extend(other.interfaces.iter().map(|(name, kind)| (name.clone(), *kind)));
         self.links.extend(other.links.iter().cloned());
     }
 
     /// What of these is in another set, too, stays as it is there; the rest of these goes.
     pub fn take(&mut self, these: &Grants, stay: &Grants) {
-        fn keep<V: Clone>(
-            all: &mut BTreeMap<PathBuf, V>,
-            these: &BTreeMap<PathBuf, V>,
-            stay: &BTreeMap<PathBuf, V>,
+        fn keep<K: Clone + Ord, V: Clone>(
+            all: &mut BTreeMap<K, V>,
+            these: &BTreeMap<K, V>,
+            stay: &BTreeMap<K, V>,
         ) {
             for path in these.keys() {
                 match stay.get(path) {
@@ -206,7 +224,7 @@ impl Grants {
         let goes = |name: &String, these: &BTreeSet<String>, stay: &BTreeSet<String>| {
             these.contains(name) && !stay.contains(name)
         };
-        self.interfaces.retain(|name| !goes(name, &these.interfaces, &stay.interfaces));
+        keep(&mut self.interfaces, &these.interfaces, &stay.interfaces);
         self.links.retain(|name| !goes(name, &these.links, &stay.links));
     }
 
@@ -226,6 +244,13 @@ impl Grants {
     #[must_use]
     pub fn has_socket(&self, path: &Path) -> bool {
         self.sockets.contains_key(path)
+    }
+
+    fn interface(&self, name: &str, kind: UplinkKind) -> io::Result<()> {
+        if self.interfaces.get(name) == Some(&kind) {
+            return Ok(());
+        }
+        Err(not_granted(Path::new(name)))
     }
 
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
@@ -374,7 +399,9 @@ impl Question {
             | Question::Witness { path }
             | Question::BringBack { path, .. } => path,
             Question::Permit { place } | Question::Leave { place } => place.path(),
-            Question::Tap { interface, .. } | Question::Link { interface } => Path::new(interface),
+            Question::Tap { interface, .. }
+            | Question::Packet { interface, .. }
+            | Question::Link { interface } => Path::new(interface),
             Question::Again => return file_system_of(about),
         };
         path.parent().unwrap_or(path).to_owned()
@@ -455,16 +482,19 @@ fn answer(
             Ok((Answer::Done, Some(OwnedFd::from(reach(&path)?).into())))
         }
         Question::Tap { interface, mtu } => {
-            if !granted().interfaces.contains(&interface) {
-                return Err(not_granted(Path::new(&interface)));
-            }
+            granted().interface(&interface, UplinkKind::Tap)?;
             Ok((Answer::Done, Some(memory::tap::open(&interface, mtu)?.into())))
+        }
+        Question::Packet { interface, shared } => {
+            granted().interface(&interface, UplinkKind::Packet)?;
+            let beside = about.as_ref().map(AsFd::as_fd);
+            Ok((Answer::Done, Some(memory::packet::open(&interface, beside, shared)?.into())))
         }
         Question::Link { interface } => {
             if !granted().links.contains(&interface) {
                 return Err(not_granted(Path::new(&interface)));
             }
-            Ok((Answer::Link(memory::tap::is_up(&interface)?), None))
+            Ok((Answer::Link(memory::interface::is_up(&interface)?), None))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;
@@ -691,16 +721,25 @@ impl Opener {
         let _ = self.ask(&Question::Leave { place }, None);
     }
 
-    /// As [`memory::tap::open`].
+    /// As [`open_uplink`].
     ///
     /// # Errors
     ///
     /// As for [`Opener::file`].
-    pub fn tap(&self, interface: &str, mtu: u16) -> io::Result<OwnedFd> {
-        self.descriptor(&Question::Tap { interface: interface.to_owned(), mtu }, None)
+    pub fn uplink(
+        &self,
+        spec: &UplinkSpec,
+        beside: Option<BorrowedFd<'_>>,
+        shared: bool,
+    ) -> io::Result<OwnedFd> {
+        let interface = spec.interface.clone();
+        match spec.kind {
+            UplinkKind::Tap => self.descriptor(&Question::Tap { interface, mtu: spec.mtu }, None),
+            UplinkKind::Packet => self.descriptor(&Question::Packet { interface, shared }, beside),
+        }
     }
 
-    /// As [`memory::tap::is_up`].
+    /// As [`memory::interface::is_up`].
     ///
     /// # Errors
     ///

@@ -169,11 +169,12 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
 /// What a change of an uplink takes.
 #[must_use]
 pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
-    let UplinkSpec { name, network, interface, mtu, pvid, vids, failover } = now;
+    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
         (Recreate, *name != then.name),
         (Recreate, *network != then.network),
+        (Recreate, *kind != then.kind),
         (Recreate, *interface != then.interface),
         // Whose bridge it is is asked elsewhere.
         (Recreate, control(now) != control(then)),

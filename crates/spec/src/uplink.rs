@@ -11,7 +11,10 @@ pub struct UplinkSpec {
     pub name: String,
     /// The virtual switch that it is connected to.
     pub network: String,
-    /// The TAP interface.
+    /// What the interface is to it.
+    #[serde(default, skip_serializing_if = "UplinkKind::is_tap")]
+    pub kind: UplinkKind,
+    /// The interface of the host.
     pub interface: String,
     /// Longest packet behind the Ethernet header, in bytes.
     pub mtu: u16,
@@ -23,6 +26,25 @@ pub struct UplinkSpec {
     /// How it takes part in failover; none: it bridges whatever others do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverSpec>,
+}
+
+/// What the interface of the host is to an uplink.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UplinkKind {
+    /// A TAP, behind which is the host; made if it is not there.
+    #[default]
+    Tap,
+    /// One that is there, such as a network card, by packet sockets.
+    Packet,
+}
+
+impl UplinkKind {
+    /// What was there before there was a choice.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_tap(&self) -> bool {
+        *self == UplinkKind::Tap
+    }
 }
 
 /// How a shared Ethernet adapter takes part in failover.
@@ -63,6 +85,7 @@ impl UplinkSpec {
     pub fn on(network: &str, name: &str) -> UplinkSpec {
         let (name, network) = (name.to_owned(), network.to_owned());
         UplinkSpec {
+            kind: UplinkKind::Tap,
             interface: name.clone(),
             name,
             network,

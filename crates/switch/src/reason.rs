@@ -82,7 +82,7 @@ reasons! {
     RxNoBuffer = "rx_no_buffer",
     /// The destination's buffers are shorter than the frame.
     RxBufferTooSmall = "rx_buffer_too_small",
-    /// The ring to the destination's channel is full.
+    /// What waits for the destination has no more room: the ring to its channel, or what the kernel keeps for an interface.
     FullRing = "full_ring",
     /// No room for a copy.
     NoMem = "nomem",

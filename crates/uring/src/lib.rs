@@ -49,6 +49,8 @@ mod error;
 mod files;
 pub mod inline;
 #[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
+pub mod message;
+#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
 mod op;
 #[cfg(not(sim))]
 mod ring;

@@ -58,6 +58,16 @@ pub enum Op<'a> {
         /// Durability.
         flags: WriteFlags,
     },
+    /// Receives one message of a socket into `bufs`, in their order, without waiting: completes with `-EAGAIN` where there is none.
+    Receive {
+        /// The socket.
+        file: FileSlot,
+        /// One or two pieces; the slice is needed during the call only.
+        bufs: &'a [IoBuf],
+        /// [`crate::message::ENVELOPE_BYTES`] from a multiple of 8 on, until the completion the kernel's as `bufs` are: with what came beside the message it is
+        /// read by [`crate::message::beside`].
+        envelope: IoBuf,
+    },
     /// `fdatasync`: all writes to the file that completed before this was submitted, by whichever
     /// thread, are durable when it completes.
     DataSync {
@@ -116,6 +126,7 @@ pub(crate) const OPCODES: &[u8] = &[
     opcode::Readv::CODE,
     opcode::Write::CODE,
     opcode::Writev::CODE,
+    opcode::RecvMsg::CODE,
     opcode::Fsync::CODE,
     opcode::Fallocate::CODE,
     opcode::PollAdd::CODE,
@@ -189,6 +200,10 @@ pub(crate) fn write(
                 .build()
         }
     }
+}
+
+pub(crate) fn receive(file: FileSlot, message: *mut libc::msghdr) -> Entry {
+    opcode::RecvMsg::new(fixed(file), message).flags(libc::MSG_DONTWAIT as u32).build()
 }
 
 /// What a notification adds, as an eventfd wants it.

@@ -220,6 +220,9 @@ impl Ring {
             Op::Write { file, bufs, offset, flags } => {
                 op::write(file, bufs, self.stage(bufs)?, offset, flags)
             }
+            Op::Receive { file, bufs, envelope } => {
+                op::receive(file, crate::message::seal(envelope, bufs))
+            }
             Op::DataSync { file } => op::data_sync(file),
             Op::Fallocate { file, mode, offset, len } => op::fallocate(file, mode, offset, len),
             Op::PollMulti { file } => op::poll_multi(file),

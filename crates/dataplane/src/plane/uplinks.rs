@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use channel::{Command, Drain, QueueId, QueueResources};
 use device_net::{TraceError, UplinkPort};
 use protocol::message::{
-    Failure, FailureCode, Reply, TraceSpec, UplinkSpec, UplinkStatus, WaitMode,
+    Failure, FailureCode, Reply, TraceSpec, UplinkKind, UplinkSpec, UplinkStatus, WaitMode,
 };
 use protocol::stats::{NAME_BYTES_MAX, QueueStats};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ impl Plane {
         let _changing = locked(&self.changes);
         if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
             if change::uplink(&uplink.spec, &spec) == Change::Recreate {
-                let user = "what it was made with: its network, its interface and its control file";
+                let user = "what it was made with: its network, its kind, its interface and its control file";
                 let what = format!("uplink {}", spec.name);
                 return Err(in_use(what, user, "remove the uplink first"));
             }
@@ -156,7 +156,7 @@ impl Uplink {
                 stats,
             };
             stats.set_channel(channel as u32);
-            let behind = Behind::Ethernet(self.port.behind());
+            let behind = Behind::Ethernet(self.port.behind(self.spec.kind));
             let started = context.channels[channel].start_queue(resources, behind);
             started.map_err(|failure| failure.what)
         });
@@ -196,22 +196,28 @@ impl Uplink {
 
 /// A descriptor for each channel, or as many as the interface was made for.
 fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Vec<OwnedFd>, Failure> {
-    let mut descriptors = Vec::new();
+    let mut descriptors: Vec<OwnedFd> = Vec::new();
+    let shared = context.channels.len() > 1;
     while descriptors.len() < context.channels.len() {
-        match context.outside.tap(&spec.interface, spec.mtu) {
+        let beside = descriptors.first().map(AsFd::as_fd);
+        match context.outside.uplink(spec, beside, shared) {
             Ok(descriptor) => descriptors.push(descriptor),
             Err(_) if !descriptors.is_empty() => break,
             Err(error) => {
-                let UplinkSpec { name, interface, .. } = spec;
-                let what = format!("uplink {name}: the TAP interface {interface}: {error}");
-                return Err(failure(FailureCode::System, what, &help(interface, &error)));
+                let UplinkSpec { name, interface, kind, .. } = spec;
+                let (which, help) = match kind {
+                    UplinkKind::Tap => ("TAP interface", help_tap(interface, &error)),
+                    UplinkKind::Packet => ("interface", help_packet(interface, &error)),
+                };
+                let what = format!("uplink {name}: the {which} {interface}: {error}");
+                return Err(failure(FailureCode::System, what, &help));
             }
         }
     }
     Ok(descriptors)
 }
 
-fn help(interface: &str, error: &io::Error) -> String {
+fn help_tap(interface: &str, error: &io::Error) -> String {
     let make = format!("ip tuntap add {interface} mode tap multi_queue vnet_hdr user USER");
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::PERM | Errno::ACCESS) => {
@@ -227,9 +233,28 @@ fn help(interface: &str, error: &io::Error) -> String {
         Some(Errno::OPNOTSUPP) => {
             "use Linux 6.4 or later: reads of a TAP could wait before".to_owned()
         }
-        _ => "see its name, and whether the control plane runs".to_owned(),
+        _ => HELP.to_owned(),
     }
 }
+
+fn help_packet(interface: &str, error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "give `trunkline serve` CAP_NET_RAW, or make the uplink with `kind` `tap`".to_owned()
+        }
+        Some(Errno::NODEV) => {
+            "name one that `ip link` lists in the network namespace of `trunkline serve`".to_owned()
+        }
+        Some(Errno::NETDOWN) => format!("set it up: ip link set {interface} up"),
+        Some(Errno::MEDIUMTYPE) => "name an Ethernet interface".to_owned(),
+        Some(Errno::AFNOSUPPORT) => "load the module: modprobe af_packet".to_owned(),
+        Some(Errno::NOPROTOOPT) => "use Linux 6.5 or later, or `kind` `tap`".to_owned(),
+        _ => HELP.to_owned(),
+    }
+}
+
+/// What helps where the reason says little.
+const HELP: &str = "see its name, and whether the control plane runs";
 
 /// Descriptors of a ring that nobody fills.
 const RING_SIZE: u16 = 2;

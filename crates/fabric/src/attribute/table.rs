@@ -13,7 +13,8 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
-    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, VolumeKind, VtdKind, Wait,
+    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, UplinkKind, VolumeKind, VtdKind,
+    Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -333,11 +334,14 @@ objects! {
             "Longest packet that its adapters get, without the Ethernet header. Clients are told it.";
     }
     /// What connects a network to the host.
-    Uplink uplink = "uplinks", "Uplinks", "what connects networks to the world outside", [NETWORK, INTERFACE, PVID, VLANS] {
+    Uplink uplink = "uplinks", "Uplinks", "what connects networks to the world outside", [NETWORK, KIND, INTERFACE, PVID, VLANS] {
         NETWORK: str = Name(Network), Derived("none: a shared Ethernet adapter has it"), Fixed, "",
             "The network that it connects, by itself. Without one it is the real adapter of a shared Ethernet adapter, or connects nothing.";
+        KIND: UplinkKind = Word(UplinkKind::WORDS), Is("tap"), Fixed, "",
+            "What the interface is: `tap`, a TAP, behind which is the host; or `packet`, one that is there and up, such as a network card, of which \
+             everything that comes reaches the network and to which everything goes (packet sockets, for which `trunkline serve` needs CAP_NET_RAW).";
         INTERFACE: str = Text { bytes_max: 15 }, Derived("its name"), Fixed, "",
-            "The TAP interface of the host. One that is not there is made, and is there until `ip link del`; one that was made \
+            "The interface of the host. A TAP that is not there is made, and is there until `ip link del`; one that was made \
              before (`ip tuntap add NAME mode tap multi_queue vnet_hdr user USER`) needs no rights but to be its user's.";
         PVID: u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
             "The VLAN of frames without a tag.";

@@ -137,6 +137,16 @@ words! {
 }
 
 words! {
+    /// What the interface of the host is to an uplink.
+    enum UplinkKind {
+        /// A TAP, behind which is the host.
+        Tap = "tap",
+        /// One that is there, by packet sockets.
+        Packet = "packet",
+    }
+}
+
+words! {
     /// Whether a port has a link.
     enum Link {
         /// It has.

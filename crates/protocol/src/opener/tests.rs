@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
 
-use spec::{FileSpec, RamSpec};
+use spec::{FileSpec, RamSpec, UplinkKind, UplinkSpec};
 
 use super::*;
 use crate::message::MINOR;
@@ -148,6 +148,27 @@ fn sockets_in_the_role_that_they_were_granted_in() {
     locked(&bench.grants).own_socket(&path);
     bench.opener.leave(place);
     assert!(!path.exists());
+}
+
+#[test]
+fn an_interface_as_what_it_was_granted() {
+    let bench = Bench::new("interface");
+    // No such interface can be: its name is too long.
+    let spec = |kind| UplinkSpec { kind, ..UplinkSpec::on("net", "an-interface-of-17") };
+    let kinds = [UplinkKind::Tap, UplinkKind::Packet];
+    let ask = |kind| bench.opener.uplink(&spec(kind), None, false);
+    for granted in kinds {
+        locked(&bench.grants).uplink(&spec(granted));
+        for kind in kinds {
+            let answer = ask(kind).unwrap_err().to_string();
+            let given = !answer.ends_with("the data plane was not given it");
+            assert_eq!(given, kind == granted, "{answer}");
+        }
+        let mut these = Grants::default();
+        these.uplink(&spec(granted));
+        locked(&bench.grants).take(&these, &Grants::default());
+        assert!(refused(ask(granted)));
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ registry! {
         DropPortDown "drop_port_down" Counter Count "Frames that were lost: the destination is not connected, or its queue is stopped."
         DropRxNoBuffer "drop_rx_no_buffer" Counter Count "Frames that were lost: the destination posted no buffers in time."
         DropRxBufferTooSmall "drop_rx_buffer_too_small" Counter Count "Frames that were lost: the destination's buffers are shorter than the frame."
-        DropFullRing "drop_full_ring" Counter Count "Frames that were lost: the ring to the destination's channel is full."
+        DropFullRing "drop_full_ring" Counter Count "Frames that were lost: what waits for the destination has no more room: the ring to its channel, or what the kernel keeps for an interface."
         DropNoMem "drop_nomem" Counter Count "Frames that were lost: no room for a copy."
         DropFailure "drop_failure" Counter Count "Frames that were lost: the destination refused it: the kernel for an uplink."
         DropGuestMemory "drop_guest_memory" Counter Count "Frames that were lost: the sender's or the destination's memory is gone, or its descriptors are broken."

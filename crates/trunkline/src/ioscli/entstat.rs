@@ -9,6 +9,7 @@ pub(super) const SHARED: &str = "Shared Ethernet Adapter";
 
 /// What is behind it here.
 pub(super) const UPLINK: &str = "Ethernet uplink (TAP)";
+pub(super) const UPLINK_PACKET: &str = "Ethernet uplink (packet sockets)";
 
 /// Frames of one adapter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

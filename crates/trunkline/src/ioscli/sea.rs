@@ -2,7 +2,8 @@
 
 use super::act::given;
 use super::entstat::{
-    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, VIRTUAL,
+    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, UPLINK_PACKET,
+    VIRTUAL,
 };
 use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
@@ -188,7 +189,9 @@ impl System {
         }
         let frames = Some(self.frames(name));
         if let Some(uplink) = self.uplink(name) {
-            let report = report(UPLINK, self.home_of_uplink(uplink), is_connected(uplink));
+            let is_packet = text(&uplink.effective, "kind") == Some("packet");
+            let kind = if is_packet { UPLINK_PACKET } else { UPLINK };
+            let report = report(kind, self.home_of_uplink(uplink), is_connected(uplink));
             return Ok(EntReport { frames, ..report });
         }
         let card = self.adapter(name).filter(|adapter| adapter.kind == "ethernet");

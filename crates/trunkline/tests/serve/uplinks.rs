@@ -141,3 +141,56 @@ fn a_shared_adapter_inside() {
         server.try_status().unwrap()["uplinks"][0]["state"] == "unused"
     });
 }
+
+#[test]
+fn an_uplink_by_packet_sockets_is_made_with_its_command() {
+    testkit::in_network_namespace("uplinks::by_packet_sockets");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn by_packet_sockets() {
+    let server = Server::start(&[]);
+    server.ok("network create net0");
+    let create = "uplink create v0 --network net0 --kind packet";
+    let refusal = || {
+        let refused = server.run(create);
+        assert!(!refused.status.success(), "{refused:?}");
+        String::from_utf8_lossy(&refused.stderr).into_owned()
+    };
+    let missing = refusal();
+    assert!(missing.contains("the interface v0: No such device"), "{missing}");
+    ip("link add v0 type veth peer name v1");
+    ip("link set v1 up");
+    let down = refusal();
+    assert!(down.contains("Network is down") && down.contains("ip link set v0 up"), "{down}");
+    ip("link set v0 up");
+    server.ok(create);
+    server.ok("uplink wait v0");
+    let heard = || {
+        let run = Command::new("ip").args(["-o", "-d", "link", "show", "v0"]).output().unwrap();
+        let text = String::from_utf8(run.stdout).unwrap();
+        let (_, after) = text.split_once("promiscuity ").expect("it is told");
+        !after.starts_with('0')
+    };
+    assert!(heard(), "only what is for the interface would come");
+    let list = server.ok("ioscli lsdev");
+    assert!(list.contains("Ethernet uplink (packet sockets)"), "{list}");
+    let stat = server.ok("ioscli entstat v0");
+    assert!(stat.contains("Ethernet uplink (packet sockets)"), "{stat}");
+    let again = server.run("uplink set v0 --kind tap");
+    assert_eq!(again.status.code(), Some(5), "{again:?}");
+    // A data plane that finds the interface down is told when it is up again.
+    ip("link set v0 down");
+    server.kill_plane();
+    let state = |server: &Server| server.try_status().unwrap()["uplinks"][0]["state"].clone();
+    server.until("the failure", |server| state(server) == "failed");
+    let why = server.ok("uplink show v0");
+    assert!(why.contains("Network is down"), "{why}");
+    let page = String::from_utf8(server.run("status --exit-code").stdout).unwrap();
+    assert!(page.contains("ip link set v0 up"), "{page}");
+    ip("link set v0 up");
+    server.until("the interface", |server| state(server) == "connected");
+    server.ok("uplink remove v0");
+    server.until("nobody behind the interface", |_| !heard());
+}

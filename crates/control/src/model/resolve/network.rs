@@ -2,9 +2,10 @@
 
 use super::super::{Desired, home};
 use super::narrow16;
+use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
-use spec::{EthernetSpec, FailoverMode, FailoverSpec, UplinkSpec};
+use spec::{EthernetSpec, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -68,6 +69,10 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
         let interface = interface(name, set);
         let spec = UplinkSpec {
             failover: failover(desired, name, interface),
+            kind: match attr::uplink::KIND.value(set) {
+                Kind::Tap => UplinkKind::Tap,
+                Kind::Packet => UplinkKind::Packet,
+            },
             interface: interface.to_owned(),
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
