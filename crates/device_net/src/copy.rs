@@ -19,7 +19,17 @@ pub(crate) struct Source<'a> {
 
 impl Source<'_> {
     /// Copies a part of the frame out.
+    #[inline]
     pub(crate) fn read(self, from: usize, to: &mut [u8]) {
+        let at = self.skip + from;
+        match self.bufs {
+            // Most frames lie in one buffer with their header.
+            [first, ..] if at + to.len() <= first.len() => first.read(at, to),
+            _ => self.gather(from, to),
+        }
+    }
+
+    fn gather(self, from: usize, to: &mut [u8]) {
         let mut place = Place::new(self.bufs, self.skip + from);
         let mut done = 0;
         while done < to.len() {
@@ -66,11 +76,12 @@ pub(crate) fn write_piece(
     header: usize,
 ) {
     let range = piece.rest.clone();
-    let mut rest = Place::new(bufs, header + piece.head().len());
+    let behind = header + piece.head().len();
     if piece.wants_sum() {
+        let mut rest = Place::new(bufs, behind);
         piece.fill(|sum| source.copy(range, &mut rest, Some(sum)));
-    } else {
-        source.copy(range, &mut rest, None);
+    } else if !range.is_empty() {
+        source.copy(range, &mut Place::new(bufs, behind), None);
     }
     let mut place = Place::new(bufs, 0);
     place.write(&piece.header.write()[..header]);
@@ -110,7 +121,18 @@ impl<'a> Place<'a> {
     }
 
     /// Writes bytes, and goes behind them.
-    pub(crate) fn write(&mut self, mut bytes: &[u8]) {
+    #[inline]
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        match self.bufs {
+            [first, ..] if self.at + bytes.len() <= first.len() => {
+                first.write(self.at, bytes);
+                self.at += bytes.len();
+            }
+            _ => self.scatter(bytes),
+        }
+    }
+
+    fn scatter(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let piece = self.take(bytes.len());
             let (now, later) = bytes.split_at(piece.len());

@@ -151,15 +151,16 @@ pub(crate) fn send<W: Watch>(
 ) -> Result<usize, Reason> {
     let whole: usize = bufs.iter().map(|buf| buf.len()).sum();
     let source = Source { bufs, skip: header };
-    let mut first = [0; HEAD_BYTES];
     let number = watch.number();
     let len = whole.saturating_sub(header);
-    let first = &mut first[..len.min(HEAD_BYTES)];
-    source.read(0, first);
-    let first = &*first;
+    // The header and the frame's first bytes, at once.
+    let mut start = [0; NetHeader::BYTES + HEAD_BYTES];
+    let start = &mut start[..whole.min(header + HEAD_BYTES)];
+    Source { skip: 0, ..source }.read(0, start);
+    let (header_bytes, first) = start.split_at(header.min(whole));
     let judged = whole.checked_sub(header).ok_or(Reason::PktTooSmall).and_then(|len| {
         let mut its = [0; NetHeader::BYTES];
-        Source { skip: 0, ..source }.read(0, &mut its[..header]);
+        its[..header].copy_from_slice(header_bytes);
         let view = View::new(first, len)?;
         let spec = replica.switch.spec(from).ok_or(Reason::PortDown)?;
         Ok((view, Offload::judge(&NetHeader::read(&its), &view, spec.may, spec.trusted)?))
