@@ -38,6 +38,13 @@ impl Placed {
     }
 }
 
+/// Where a slot of a layer is: its container, and the first byte of it there.
+#[must_use]
+pub fn slot_place(slot: u32) -> (u32, u64) {
+    let placed = Placed { slot, present: 0 };
+    (placed.container(), placed.at())
+}
+
 /// The sectors from a byte of a part on.
 pub(crate) fn sectors(at: u64, bytes: u64) -> u64 {
     let (first, end) = (at / SECTOR, (at + bytes).div_ceil(SECTOR));
@@ -65,6 +72,14 @@ impl Parts {
     /// Where a part is.
     pub(crate) fn get(&self, layer: u32, part: u64) -> Option<Placed> {
         self.placed.get(&(layer, part)).copied()
+    }
+
+    /// Those of a range of layers and numbers.
+    pub(crate) fn range(
+        &self,
+        range: std::ops::Range<(u32, u64)>,
+    ) -> impl Iterator<Item = (&(u32, u64), &Placed)> {
+        self.placed.range(range)
     }
 
     /// The first slot of a layer behind all that are used.

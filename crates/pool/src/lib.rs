@@ -30,7 +30,7 @@ mod tests;
 
 pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
-pub use layers::{PART_BYTES, PARTS};
+pub use layers::{PART_BYTES, PARTS, slot_place};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
     Balance, Effect, Extent, Fault, GROUP_MAX, Group, Kept, KeptPart, Lookup, LuSpace, NotOpened,

@@ -12,6 +12,7 @@ use memory::{IoBuf, Lasting, clock};
 use pool::format::CHUNK_BYTES;
 use uring::{FileSlot, Op, Ring};
 
+use crate::chain::Chain;
 use crate::post::{Answered, Ask, Inbox, LaneBox, Message, walk};
 use crate::table::{Begun, Found, Shared, Table};
 use crate::volume::LuVolume;
@@ -84,6 +85,9 @@ pub(crate) struct LuLane {
     table: Arc<Table>,
     inbox: Arc<Inbox>,
     begun: Arc<Begun>,
+    /// Where what the LU holds is, if it shares that, as of so many changes.
+    chain: Option<Arc<Chain>>,
+    changes: u64,
     /// By number of the member. One that came since has none before it is needed.
     pvs: Vec<Option<Box<dyn Lane>>>,
     answers: Arc<LaneBox>,
@@ -126,6 +130,8 @@ impl LuLane {
             begun: volume.shared.join(),
             shared: Arc::clone(&volume.shared),
             table: Arc::clone(&volume.table),
+            chain: None,
+            changes: 0,
             inbox: Arc::clone(&volume.inbox),
             pvs,
             answers,
@@ -184,6 +190,10 @@ impl LuLane {
                     }
                     done += rest;
                 }
+                Found::Ask if self.table.shares.load(Relaxed) => {
+                    self.begun.end(parity);
+                    return self.transfer_shared(ring, request, done);
+                }
                 Found::Zeros | Found::Ask => {
                     self.begun.end(parity);
                     // Whole blocks: a part of one that is done is done again.
@@ -192,6 +202,62 @@ impl LuLane {
             }
         }
         Submit::Done(Ok(()))
+    }
+
+    /// A read or write of an LU that shares what it holds, from there on: by itself as far as it can, one place after the other.
+    #[inline(never)]
+    fn transfer_shared(
+        &mut self,
+        ring: &mut Ring,
+        request: &mut Request<'_>,
+        mut done: u64,
+    ) -> Submit {
+        let block = u64::from(self.block_size);
+        let reads = request.op == OpKind::Read;
+        while done < request.len {
+            // Whole blocks, in one chunk of the LU.
+            let first = done - done % block;
+            let at = request.offset + first;
+            let bytes = (request.len - first).min(CHUNK_BYTES - at % CHUNK_BYTES);
+            let parity = self.shared.begin(&self.begun);
+            let (found, run) = self.look_through((at, bytes), !reads);
+            let run = run - run % block;
+            match found {
+                Found::There(pv, place) if run > 0 => {
+                    let answer = self.go(ring, request, (first, run, done), parity, (pv, place));
+                    if answer != Submit::Done(Ok(())) {
+                        return answer;
+                    }
+                    done = first + run;
+                }
+                Found::Zeros if reads && run > 0 => {
+                    let rest = first + run - done;
+                    let filled = walk(request.bufs, done, rest, |piece| piece.fill(0));
+                    self.begun.end(parity);
+                    if filled < rest {
+                        return Submit::Done(Err(IoError::Io));
+                    }
+                    done += rest;
+                }
+                _ => {
+                    self.begun.end(parity);
+                    return self.ask_for(ring, request, first);
+                }
+            }
+        }
+        Submit::Done(Ok(()))
+    }
+
+    /// Looks in the chain of the LU, which is learned anew where it has changed.
+    #[inline]
+    fn look_through(&mut self, range: (u64, u64), writes: bool) -> (Found, u64) {
+        if self.changes != self.table.changes() {
+            (self.changes, self.chain) = self.table.chain();
+        }
+        match &self.chain {
+            Some(chain) => self.shared.look_through(chain, range, writes),
+            None => (Found::Ask, 0),
+        }
     }
 
     /// The part of a request from `first` on, of which it is done up to `done`, on a PV.

@@ -12,6 +12,7 @@
 //!   the core is done there: first writes, zeroes, discards, flushes, and the pool's own blocks.
 //! - [`PoolHandle`]: a pool that is open. An LU of it ([`PoolHandle::open_lu`]) is a [`block::Volume`].
 //! - `Table` (`table.rs`): where each chunk of an LU is, as atomics that the thread writes and all channels read without a lock. A read or write of blocks that are written goes to the PV at once.
+//! - `Chain` (`chain.rs`): of an LU that shares what it holds, the layers and the space in which channels look, from above. What they find in the uppermost they overwrite there.
 //! - `Shadow` (`shadow.rs`): which blocks of each chunk are written, in a file of a tmpfs, which the next process finds. The thread writes it before anybody is answered, so that
 //!   the death of the process loses nothing that was answered.
 //! - `Begun` (`table.rs`): what channels have begun, by epoch. A chunk is given out again when all that was begun before the chunk was let go is over.
@@ -32,6 +33,7 @@
 //! keeps no copy of it: what waits for space costs some hundred bytes, however large it is.
 #![forbid(unsafe_code)]
 
+mod chain;
 mod engine;
 mod lane;
 mod open;

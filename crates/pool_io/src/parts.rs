@@ -2,9 +2,11 @@
 //!
 //! From [`AT`] on it has *segments*, one after the other. A segment begins with a directory, a word for each of its 1,024 *blocks*, and then has these. A block is of one chunk of the LUs above one layer; its word
 //! of the directory has the layer in its upper half and the chunk in its lower, and is 0 while the block is nobody's. The block has two words for each of the chunk's 2,048 parts: one more than the
-//! number of the slot in the layer, and the sectors that are there.
+//! number of the slot in the layer, 0 if it is not known, all ones if it is known to be nowhere; and the sectors that are there.
 //!
 //! The pools' thread writes it and no other. A part stays in its slot and gains sectors, as long as its layer is there; so its slot is stored first, and a process that is killed leaves no sectors of another.
+//!
+//! Channels read it ([`chain`](crate::chain)), the sectors first: where they see some, the slot is the one in which these are. Memory that somebody took away is zeros, and says of no part where it is.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -51,6 +53,20 @@ struct Book {
     end: usize,
 }
 
+/// The first word of a part that is known to be nowhere in its layer.
+const NOWHERE: u64 = u64::MAX;
+
+/// Where a part is in a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    Nowhere,
+    /// The number of its slot, and the sectors that are there.
+    Slot {
+        slot: u32,
+        present: u64,
+    },
+}
+
 fn key(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
@@ -58,6 +74,17 @@ fn key(word: u64) -> (u32, u32) {
 fn place(block: usize) -> u64 {
     let (segment, within) = ((block / BLOCKS) as u64, (block % BLOCKS) as u64);
     AT + segment * SEGMENT_BYTES + DIRECTORY_BYTES + within * BLOCK_BYTES
+}
+
+/// Where a part is, in its two words.
+fn keep(part: &[AtomicU64], kept: &KeptPart) {
+    let [slot, present] = part else { return };
+    let wanted = u64::from(kept.slot) + 1;
+    if slot.load(Relaxed) != wanted {
+        present.store(0, Release);
+        slot.store(wanted, Release);
+    }
+    present.store(kept.present, Release);
 }
 
 impl Parts {
@@ -127,19 +154,44 @@ impl Parts {
         all
     }
 
+    /// Where a part is, by its block and its number in the chunk. None: that is not known.
+    #[inline]
+    pub(crate) fn at(&self, block: usize, part: u64) -> Option<At> {
+        let within = 2 * part as usize;
+        let [slot, present] = self.block(block)?.get(within..within + 2)? else { return None };
+        let present = present.load(Acquire);
+        match (slot.load(Acquire), present) {
+            (0, _) => None,
+            (_, 0) => Some(At::Nowhere),
+            (NOWHERE, _) => None,
+            (slot, present) => Some(At::Slot { slot: (slot - 1) as u32, present }),
+        }
+    }
+
+    /// All that a layer has of a chunk of the LUs above it, in the block whose number this is. An error: the file system has no memory for it.
+    pub(crate) fn keep_all(&self, key: (u32, u32), all: &[KeptPart]) -> Result<usize, String> {
+        let block = self.block_of(key)?;
+        let mut all = all.iter().peekable();
+        // What is known already stays as it is at each moment.
+        for (number, part) in (0..).zip(self.block(block).unwrap_or_default().chunks_exact(2)) {
+            match all.next_if(|kept| kept.part % PARTS == number) {
+                Some(kept) => keep(part, kept),
+                None => {
+                    part[1].store(0, Release);
+                    part[0].store(NOWHERE, Release);
+                }
+            }
+        }
+        Ok(block)
+    }
+
     /// What holds of a part now. An error: the file system has no memory for it.
     pub(crate) fn keep(&self, kept: &KeptPart) -> Result<(), String> {
         let chunk = (kept.part / PARTS) as u32;
         let block = self.block_of((kept.layer, chunk))?;
         let within = 2 * (kept.part % PARTS) as usize;
         let part = self.block(block).and_then(|words| words.get(within..within + 2));
-        let Some([slot, present]) = part else { return Ok(()) };
-        let wanted = u64::from(kept.slot) + 1;
-        if slot.load(Relaxed) != wanted {
-            present.store(0, Release);
-            slot.store(wanted, Release);
-        }
-        present.store(kept.present, Release);
+        keep(part.unwrap_or_default(), kept);
         Ok(())
     }
 

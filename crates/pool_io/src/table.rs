@@ -22,6 +22,7 @@ use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, Uuid};
 use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
 
+use crate::chain::{Chain, Space};
 use crate::shadow::Shadow;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,7 +35,7 @@ const ZEROS: u64 = 1;
 /// … or is at the PV (12 bits from 52 on) and its chunk (26 bits from 26 on); else the pool has to be asked.
 const THERE: u64 = 2;
 
-fn word(way: Way) -> u64 {
+pub(crate) fn word(way: Way) -> u64 {
     match way {
         Way::Ask => 0,
         Way::Zeros => ZEROS,
@@ -57,8 +58,11 @@ pub(crate) struct Table {
     gone: AtomicBool,
     /// Volumes that are open on it.
     pub(crate) users: AtomicU32,
-    /// It shares what it holds: the pool cuts each request into parts.
+    /// It shares what it holds: channels look for it in its chain, and the pool cuts each request into parts.
     pub(crate) shares: AtomicBool,
+    /// How often its chain has changed, and what it is; none while the pool has to be asked.
+    changes: AtomicU64,
+    chain: Mutex<Option<Arc<Chain>>>,
 }
 
 /// Words of chunks, and those that came when it grew: nothing moves at which channels look.
@@ -96,7 +100,27 @@ impl Table {
             gone: AtomicBool::new(false),
             users: AtomicU32::new(0),
             shares: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            chain: Mutex::default(),
         }
+    }
+
+    /// What it holds is there from now on; none: the pool is asked.
+    pub(crate) fn show_chain(&self, chain: Option<Arc<Chain>>) {
+        let mut now = locked(&self.chain);
+        *now = chain.filter(|_| !self.gone.load(Relaxed));
+        self.changes.fetch_add(1, SeqCst);
+    }
+
+    /// How often its chain has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
+    }
+
+    /// Its chain, and how often that has changed.
+    pub(crate) fn chain(&self) -> (u64, Option<Arc<Chain>>) {
+        let now = locked(&self.chain);
+        (self.changes(), now.clone())
     }
 
     pub(crate) fn chunks(&self) -> u32 {
@@ -161,6 +185,7 @@ impl Table {
             chunks.iter().for_each(|chunk| chunk.store(0, Release));
             part = next.get().map(|next| &**next);
         }
+        self.show_chain(None);
     }
 }
 
@@ -245,6 +270,23 @@ pub struct PvView {
     pub leaving: Option<Progress>,
 }
 
+/// What the word of a chunk says of a part of it.
+#[inline]
+pub(crate) fn there(shadow: &Shadow, word: u64, within: u64, bytes: u64) -> Found {
+    if word == ZEROS {
+        return Found::Zeros;
+    }
+    if word & THERE == 0 || bytes == 0 {
+        return Found::Ask;
+    }
+    let id = ChunkId { pv: (word >> 52) as u16, chunk: (word >> 26) as u32 & ((1 << 26) - 1) };
+    let (first, last) = (within / BLOCK_BYTES, (within + bytes - 1) / BLOCK_BYTES);
+    if !shadow.has_all(id, first as usize, last as usize) {
+        return Found::Ask;
+    }
+    Found::There(id.pv, u64::from(id.chunk) * CHUNK_BYTES + within)
+}
+
 impl Shared {
     pub(crate) fn new(name: &str, uuid: Uuid, pvs: Vec<Option<OpenPv>>, shadow: Shadow) -> Shared {
         Shared {
@@ -297,14 +339,24 @@ impl Shared {
     }
 
     /// Shows what holds of a chunk now.
-    pub(crate) fn show(&self, table: Option<&Table>, vchunk: u32, shown: &Shown) {
-        if let (Some(table), false) = (table, matches!(shown.way, Way::There(_))) {
-            table.show(vchunk, shown.way);
-        }
+    pub(crate) fn show(
+        &self,
+        (table, space): (Option<&Table>, Option<&Space>),
+        vchunk: u32,
+        shown: &Shown,
+    ) {
+        let show = |there: bool| {
+            let is_now = |way: &Way| matches!(way, Way::There(_)) == there;
+            if let Some(table) = table.filter(|_| is_now(&shown.way)) {
+                table.show(vchunk, shown.way);
+            }
+            if let Some(space) = space.filter(|_| is_now(&shown.beneath)) {
+                space.show(vchunk, shown.beneath);
+            }
+        };
+        show(false);
         shown.kept.iter().for_each(|kept| self.shadow.keep(kept));
-        if let (Some(table), Way::There(_)) = (table, shown.way) {
-            table.show(vchunk, shown.way);
-        }
+        show(true);
     }
 
     /// Counts something in that a lane begins; the parity is for [`Begun::end`].
@@ -322,20 +374,7 @@ impl Shared {
     #[inline]
     pub(crate) fn look(&self, table: &Table, at: u64, bytes: u64) -> Found {
         let Some(chunk) = table.word((at / CHUNK_BYTES) as usize) else { return Found::Ask };
-        let word = chunk.load(Acquire);
-        if word == ZEROS {
-            return Found::Zeros;
-        }
-        if word & THERE == 0 || bytes == 0 {
-            return Found::Ask;
-        }
-        let within = at % CHUNK_BYTES;
-        let id = ChunkId { pv: (word >> 52) as u16, chunk: (word >> 26) as u32 & ((1 << 26) - 1) };
-        let (first, last) = (within / BLOCK_BYTES, (within + bytes - 1) / BLOCK_BYTES);
-        if !self.shadow.has_all(id, first as usize, last as usize) {
-            return Found::Ask;
-        }
-        Found::There(id.pv, u64::from(id.chunk) * CHUNK_BYTES + within)
+        there(&self.shadow, chunk.load(Acquire), at % CHUNK_BYTES, bytes)
     }
 
     /// Another lane.

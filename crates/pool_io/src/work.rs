@@ -1,21 +1,22 @@
 //! One open pool on the thread: requests go into the core, its effects are carried out, what it knows is shown.
 
+mod chains;
 mod effects;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use block::{IoError, OpKind};
 use memory::clock;
 use pool::format::{CHUNK_BYTES, MemberState, Superblock};
-use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, Pool, Reply, Request};
+use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, PARTS, Pool, Reply, Request};
 
 use effects::{Purse, Todo, is_same};
 
 use crate::PoolError;
+use crate::chain::Space;
 use crate::engine::{Arrived, Engine};
 use crate::post::{Answered, Ask, ReplyTo, Wanted};
 use crate::shadow::Owner;
@@ -94,6 +95,10 @@ pub(crate) struct Work {
     /// Buffers that operations on each PV have.
     purses: BTreeMap<u16, Purse>,
     tables: BTreeMap<u32, Arc<Table>>,
+    /// Layers and spaces in which channels look for what LUs share.
+    spaces: BTreeMap<u32, Arc<Space>>,
+    /// Layers that are gone and at which channels may still look: those that the drain is for that is under way, and later ones.
+    gone: (BTreeSet<u32>, BTreeSet<u32>),
     /// Chunks to be shown again when the journal has got further, and how far it was.
     unsettled: BTreeSet<(u32, u32)>,
     durable: u64,
@@ -141,6 +146,8 @@ impl Work {
             todo: BTreeMap::new(),
             purses: BTreeMap::new(),
             tables: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+            gone: Default::default(),
             unsettled: BTreeSet::new(),
             durable: 0,
             unkept: BTreeSet::new(),
@@ -164,6 +171,9 @@ impl Work {
 
     /// A request of a lane.
     pub(crate) fn ask(&mut self, ask: Ask) {
+        if ask.bytes > 0 {
+            self.reveal(ask.lu, (ask.at, ask.bytes));
+        }
         let extent = Extent { lu: ask.lu, at: ask.at, bytes: ask.bytes };
         let request = match ask.op {
             OpKind::Read => Request::Read(extent),
@@ -219,8 +229,8 @@ impl Work {
         let (_, chunks) = self.core.lus().find(|(lu, _)| *lu == number)?;
         let ways = (0..chunks).map(|vchunk| self.core.shown(number, vchunk).way);
         let table = Arc::new(Table::new(number, ways));
-        table.shares.store(self.core.shares(number), Relaxed);
         self.tables.insert(number, Arc::clone(&table));
+        self.show_chain(number);
         Some(table)
     }
 
@@ -365,6 +375,9 @@ impl Work {
                 && let Some((_, ops)) = self.draining.take()
             {
                 ops.into_iter().for_each(|op| self.core.done(op, Outcome::Done));
+                // Nobody looks at them any more.
+                let gone = std::mem::take(&mut self.gone.0);
+                self.shared.shadow.parts.retain(|layer| !gone.contains(&layer));
                 // Chunks may be free by that.
                 self.stale = true;
             }
@@ -391,8 +404,10 @@ impl Work {
                 }
             }
             todo.into_iter().for_each(|todo| self.put(engine, todo));
-            if self.draining.is_none() && !self.drains.is_empty() {
+            let drains = !self.drains.is_empty() || !self.gone.1.is_empty();
+            if self.draining.is_none() && drains {
                 let parity = self.shared.next_epoch();
+                self.gone.0 = std::mem::take(&mut self.gone.1);
                 self.draining = Some((parity, std::mem::take(&mut self.drains)));
                 continue;
             }
@@ -454,12 +469,17 @@ impl Work {
         }
         for (lu, vchunk) in keys {
             let shown = self.core.shown(lu, vchunk);
-            self.shared.show(self.tables.get(&lu).map(|table| &**table), vchunk, &shown);
+            let table = self.tables.get(&lu).map(|table| &**table);
+            let space = self.spaces.get(&lu).map(|space| &**space);
+            self.shared.show((table, space), vchunk, &shown);
             if shown.unsettled {
                 self.unsettled.insert((lu, vchunk));
             }
         }
         self.show_parts();
+        for lu in self.core.touched_lus() {
+            self.show_chain(lu);
+        }
     }
 
     /// Keeps for a successor which parts of layers are written, and forgets layers that are gone.
@@ -468,6 +488,9 @@ impl Work {
         let mut touched = self.core.touched_parts();
         touched.append(&mut self.unkept);
         for (layer, part) in touched {
+            if let Some(space) = self.spaces.get(&layer) {
+                space.written((part / PARTS) as u32);
+            }
             let kept = self.core.kept_part(layer, part);
             if let Some(Err(error)) = kept.map(|kept| parts.keep(&kept)) {
                 self.unkept.insert((layer, part));
@@ -479,7 +502,8 @@ impl Work {
         }
         let gone = self.core.gone_layers();
         if !gone.is_empty() {
-            parts.retain(|layer| !gone.contains(&layer));
+            self.spaces.retain(|space, _| !gone.contains(space));
+            self.gone.1.extend(gone);
             // Chunks that were containers are given out again with the next root.
             self.submit(Asker::Nobody, Request::Checkpoint);
         }
@@ -503,9 +527,6 @@ impl Work {
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
-                for (lu, table) in &self.tables {
-                    table.shares.store(self.core.shares(*lu), Relaxed);
-                }
                 // Whoever asked may look at once.
                 self.stale = true;
                 self.tell();

@@ -258,6 +258,7 @@ impl Pool {
     /// Channels have to know that they may write to these LUs by themselves no more, or again.
     fn touch_cut(&mut self) {
         let Some(now) = &self.cuts.now else { return };
+        self.layered.changed.extend(&now.lus);
         for lu in now.lus.clone() {
             self.touched.extend((0..self.chunks_of(lu)).map(|vchunk| (lu, vchunk)));
         }

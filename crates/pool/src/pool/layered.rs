@@ -19,6 +19,8 @@ pub(super) struct Layered {
     pub(super) touched: BTreeSet<(u32, u64)>,
     /// Layers that are gone.
     pub(super) gone: BTreeSet<u32>,
+    /// LUs of which it may have changed where channels look.
+    pub(super) changed: BTreeSet<u32>,
     /// Chunks that were containers, until a root has that block of the journal.
     held: Vec<(u64, Vec<ChunkId>)>,
 }
@@ -85,10 +87,7 @@ impl Pool {
             return self.piece_done(&over(true), Some(Fault::NoSuchLu));
         }
         let chain = self.tables.chain(part.lu);
-        let unread = chain.iter().any(|layer| {
-            self.tables.unread.range((*layer, 0)..=(*layer, u32::MAX)).next().is_some()
-        });
-        if unread {
+        if self.is_unread(&chain) {
             return self.piece_done(&over(true), Some(Fault::Medium));
         }
         match part.kind {
@@ -97,6 +96,23 @@ impl Pool {
             _ => return self.write_part(part, chain[0]),
         }
         self.piece_done(&over(false), None);
+    }
+
+    /// Of some container it is not known what is in it.
+    pub(super) fn is_unread(&self, chain: &[u32]) -> bool {
+        let unread = &self.tables.unread;
+        chain.iter().any(|layer| unread.range((*layer, 0)..=(*layer, u32::MAX)).next().is_some())
+    }
+
+    /// Where in its head a part of an LU is, all of it: what a channel finds there it may write.
+    pub(super) fn in_head(&self, lu: u32, (at, bytes): (u64, u64)) -> Option<((u32, u32), u64)> {
+        let chain = self.beneath(lu)?;
+        let (number, within) = (at / PART_BYTES, at % PART_BYTES);
+        let wanted = sectors(within, bytes);
+        let fits = bytes > 0 && within + bytes <= PART_BYTES;
+        let placed = self.placed(chain[0], number).filter(|_| fits)?;
+        let there = placed.present & wanted == wanted;
+        there.then(|| ((chain[0], placed.container()), placed.at() + within))
     }
 
     /// Nothing was ever written there.
@@ -313,6 +329,10 @@ impl Pool {
         self.layered.held = rest;
         let freed: Vec<ChunkId> = over.into_iter().flat_map(|(_, chunks)| chunks).collect();
         if !freed.is_empty() {
+            if !self.keeps(Rule::ReuseAfterDrain) {
+                freed.iter().for_each(|id| _ = self.taken.remove(id));
+                return self.retry_full();
+            }
             let then = Drained::Free(freed);
             self.give(Op::Drain { then }, |op| Effect::Drain { op });
         }

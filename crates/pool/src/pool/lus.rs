@@ -43,6 +43,7 @@ impl Pool {
             return self.answer(tag, Err(Fault::NoSuchLu));
         }
         self.dying.insert(lu);
+        self.layered.changed.insert(lu);
         for space in self.tables.unneeded(&self.dying, None) {
             self.let_space_go(space);
         }

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::format::BLOCKS;
+use crate::layers::PARTS;
 
 /// The written bits of a chunk, as words.
 pub type Words = [u32; BLOCKS / 32];
@@ -30,6 +31,8 @@ pub struct KeptPart {
 pub struct Shown {
     /// What channels may do with it by themselves.
     pub way: Way,
+    /// … with it as a chunk of a layer, or of the space beneath layers ([`Pool::beneath`]).
+    pub beneath: Way,
     /// What a successor has to know.
     pub kept: Vec<Kept>,
     /// It changes when the journal has got further: to be asked for again then.
@@ -109,7 +112,8 @@ impl Pool {
 
     /// What holds of a chunk of an LU.
     pub fn shown(&self, lu: u32, vchunk: u32) -> Shown {
-        let nothing = Shown { way: Way::Ask, kept: Vec::new(), unsettled: false };
+        let nothing =
+            Shown { way: Way::Ask, beneath: Way::Ask, kept: Vec::new(), unsettled: false };
         // What is being cut off is the pool's alone before that is durable, and for a successor it is what it was.
         let there = vchunk < self.chunks_of(lu);
         let Some(known) = self.tables.lus.get(&lu).filter(|_| there) else {
@@ -117,9 +121,11 @@ impl Pool {
         };
         // What is shared has no place that a channel could find by the chunk, and while a snapshot is made nobody writes by himself.
         let serves = self.serves(lu) && known.beneath == 0 && !self.cuts.is_of(lu);
+        let is_space = self.has_space(lu);
         let Some(slot) = self.slots.get(&(lu, vchunk)) else {
             let mapped = known.legs_of(vchunk).iter().any(|leg| leg.chunk().is_some());
-            return Shown { way: if mapped || !serves { Way::Ask } else { Way::Zeros }, ..nothing };
+            let way = |may: bool| if mapped || !may { Way::Ask } else { Way::Zeros };
+            return Shown { way: way(serves), beneath: way(is_space), ..nothing };
         };
         let live = slot.live.0;
         let mut kept: Vec<Kept> = Vec::new();
@@ -133,16 +139,48 @@ impl Pool {
         });
         kept.extend(gone.map(|(id, generation)| (*id, *generation, Bits::NONE.0)));
         let unsettled = slot.settled > self.log.durable || slot.moving.is_some();
-        let way = match slot.legs.first() {
-            None if serves => Way::Zeros,
-            Some(leg) if serves && slot.known && !unsettled && slot.also.is_empty() => {
-                Way::There(leg.id)
-            }
+        let there = slot.known && !unsettled && slot.also.is_empty();
+        // Channels write one leg: a chunk with several is the pool's to write.
+        let way = |may: bool| match &slot.legs[..] {
+            [] if may => Way::Zeros,
+            [leg] if may && there => Way::There(leg.id),
             _ => Way::Ask,
         };
-        // Channels write one leg: a chunk with several is the pool's to write.
-        let way = if slot.legs.len() > 1 { Way::Ask } else { way };
+        let (way, beneath) = (way(serves), way(is_space));
         let unsettled = unsettled || !slot.also.is_empty();
-        Shown { way, kept, unsettled }
+        Shown { way, beneath, kept, unsettled }
+    }
+
+    /// The LUs of which [`Pool::beneath`] may have changed since this was last asked.
+    pub fn touched_lus(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.layered.changed)
+    }
+
+    /// Where channels may look by themselves for what an LU holds that shares it: its head, what that lies over, and so on down to the space of an LU. Nothing if the pool has to be asked
+    /// for everything.
+    ///
+    /// What they find written in the head they may write there, and only there. Where all of them have nothing, it is zeros.
+    pub fn beneath(&self, lu: u32) -> Option<Vec<u32>> {
+        let known = self.tables.lus.get(&lu).filter(|_| self.serves(lu))?;
+        if known.role != Role::Lu || known.beneath == 0 || self.cuts.is_of(lu) {
+            return None;
+        }
+        let chain = self.tables.chain(lu);
+        (!self.is_unread(&chain)).then_some(chain)
+    }
+
+    /// Chunks that an LU, a layer, or the space of an LU has.
+    pub fn chunks_in(&self, space: u32) -> u32 {
+        self.tables.lus.get(&space).map_or(0, |space| space.chunks)
+    }
+
+    /// All that a layer has of a chunk of the LUs above it.
+    pub fn kept_parts(&self, layer: u32, vchunk: u32) -> Vec<KeptPart> {
+        let first = u64::from(vchunk) * PARTS;
+        let range = (layer, first)..(layer, first + PARTS);
+        let said = self.tables.parts.range(range.clone()).map(|((_, part), _)| *part);
+        let live = self.layered.live.range(range).map(|((_, part), _)| *part);
+        let all: BTreeSet<u64> = said.chain(live).collect();
+        all.into_iter().filter_map(|part| self.kept_part(layer, part)).collect()
     }
 }

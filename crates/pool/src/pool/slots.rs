@@ -185,10 +185,15 @@ impl Pool {
     pub fn lookup(&self, extent: Extent) -> Lookup {
         let Extent { lu, at, bytes } = extent;
         let alone = self.serves(lu) && !self.cuts.is_of(lu);
-        let known = self.tables.lus.get(&lu).filter(|lu| alone && lu.beneath == 0);
-        let Some(known) = known else {
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| alone) else {
             return Lookup::Ask;
         };
+        if known.beneath != 0 {
+            // Of what is in no slot of its own yet the pool has to be asked.
+            let in_head = self.in_head(lu, (at, bytes));
+            let legs = in_head.and_then(|(key, at)| self.written_in(key, (at, bytes)));
+            return legs.unwrap_or(Lookup::Ask);
+        }
         let vchunk = at / CHUNK_BYTES;
         let end = at.checked_add(bytes);
         if vchunk >= u64::from(self.chunks_of(lu))
@@ -201,24 +206,30 @@ impl Pool {
             let mapped = known.legs_of(vchunk as u32).iter().any(|leg| leg.chunk().is_some());
             return if mapped { Lookup::Ask } else { Lookup::Zeros };
         };
-        let at = at % CHUNK_BYTES;
-        let blocks =
-            Bits::range((at / BLOCK_BYTES) as usize, (at + bytes).div_ceil(BLOCK_BYTES) as usize);
         if slot.legs.is_empty() {
             return Lookup::Zeros;
         }
+        let range = (at % CHUNK_BYTES, bytes);
+        self.written_in((lu, vchunk as u32), range).unwrap_or(Lookup::Ask)
+    }
+
+    /// Where a part of a chunk is that is written and stays where it is.
+    fn written_in(&self, key: (u32, u32), (at, bytes): (u64, u64)) -> Option<Lookup> {
+        let slot = self.slots.get(&key).filter(|slot| !slot.legs.is_empty())?;
+        let blocks =
+            Bits::range((at / BLOCK_BYTES) as usize, (at + bytes).div_ceil(BLOCK_BYTES) as usize);
         if !slot.known
             || slot.moving.is_some()
             || slot.settled > self.log.durable
             || !blocks.without(slot.live).is_empty()
         {
-            return Lookup::Ask;
+            return None;
         }
         let mut legs = [(0, 0); LEGS_MAX as usize];
         for (place, leg) in legs.iter_mut().zip(&slot.legs) {
             *place = (leg.id.pv, byte_of(leg.id, at));
         }
-        Lookup::There { legs, count: slot.legs.len() }
+        Some(Lookup::There { legs, count: slot.legs.len() })
     }
 
     /// The slot of a chunk, as it is or as the tables have it.

@@ -9,7 +9,7 @@ use super::disk::SECTOR;
 use super::oracle::stamp;
 use super::world::{POLICY, SERVER, read_all};
 use crate::choose::NotChosen;
-use crate::pool::{Fault, Group, NotOpened, Policy, Pool};
+use crate::pool::{Fault, Group, Lookup, NotOpened, Policy, Pool};
 
 /// The snapshot of the first LU in the setup "shared".
 const S: u32 = 3;
@@ -132,6 +132,8 @@ fn alphabet() -> Vec<Step> {
 fn known() -> Vec<(&'static str, Vec<Step>)> {
     let checkpoint = ask_for(Request::Checkpoint);
     let durable = ask_for(Request::Write { extent: part(A, 4 * KIB, 4 * KIB), durable: true });
+    // After that channels know where it is.
+    let own = write(A, 2 * KIB, 512);
     vec![
         // Writes are under way when a snapshot is made, for which nobody flushes afterwards but who wrote.
         ("alone", vec![write(A, 64 * KIB, 4 * KIB), snapshot(&[A]), flush(A), flush(A)]),
@@ -168,6 +170,12 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         ("alone", vec![write(A, 0, 4 * KIB), snapshot(&[A]), flush(A)]),
         ("alone", vec![write(A, 70 * KIB, 4 * KIB), snapshot(&[A, B]), write(A, 0, 4 * KIB)]),
         ("alone", vec![write(A, 0, 512), flush(A), snapshot(&[A]), write(A, 512, 512), Step::Kill]),
+        // … or goes back, above another: what it overwrites is its own.
+        ("above", vec![own, write(A, 2 * KIB, 4 * KIB), snapshot(&[A]), flush(A)]),
+        ("above", vec![own, write(A, 3 * KIB, 512), snapshot(&[A, C]), own, flush(A)]),
+        ("above", vec![own, write(A, 3 * KIB, KIB), rollback(A, S), flush(A), Step::Kill]),
+        ("above", vec![own, write(A, 3 * KIB, 512), flush(A), own, flush(A)]),
+        ("above", vec![own, write(A, 3 * KIB, 512), move_layer(1), own, flush(A)]),
         // Above, beneath and beside each other, over checkpoints and deaths.
         (
             "shared",
@@ -202,6 +210,29 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         (
             "full",
             vec![delete(7), checkpoint, snapshot(&[B]), write(B, 0, 512), flush(B), checkpoint],
+        ),
+        // … and a channel still writes to it.
+        (
+            "full",
+            vec![
+                write(A, 2 * KIB, 512),
+                write(A, 2 * KIB, 4 * KIB),
+                delete(A),
+                checkpoint,
+                write(B, 128 * KIB, 8 * KIB),
+                flush(B),
+            ],
+        ),
+        (
+            "full",
+            vec![
+                write(C, 0, 512),
+                write(C, 0, 512),
+                delete(C),
+                checkpoint,
+                write(B, 128 * KIB, KIB),
+                flush(B),
+            ],
         ),
         // A chunk that was a container is one again, of another layer.
         (
@@ -243,6 +274,7 @@ fn each_broken_rule_of_layers_is_found() {
         Rule::CutAfterFlush,
         Rule::ContainersUntilRoot,
         Rule::RootAfterPages,
+        Rule::ReuseAfterDrain,
     ];
     let mut missed = Vec::new();
     for rule in rules {
@@ -254,6 +286,58 @@ fn each_broken_rule_of_layers_is_found() {
         }
     }
     assert_eq!(missed, [], "broken, and not found");
+}
+
+/// What a channel overwrites in a layer it has begun by itself: a snapshot that does not wait for it has what came after it.
+#[test]
+fn a_snapshot_above_another_that_waits_for_no_channel_is_found() {
+    let steps = vec![write(A, 2 * KIB, 512), write(A, 2 * KIB, 4 * KIB), snapshot(&[A]), flush(A)];
+    for (broken, found) in [(None, false), (Some(Rule::CutAfterDrain), true)] {
+        let mut explorer = Explorer::new(broken, images_max());
+        let known = explorer.known(&setups(), vec![("above", steps.clone())], (1, &[2, 3, 7]));
+        assert_eq!(known.is_err(), found, "{broken:?}: {known:?}");
+    }
+}
+
+#[test]
+fn a_channel_finds_what_is_in_the_head_and_nothing_while_that_may_change() {
+    let mut world = world_of("above");
+    // So the bits of both containers are known, and that they are there for good.
+    ask(&mut world, write(A, 2 * KIB, 512));
+    ask(&mut world, write(C, 0, 512));
+    let there = |world: &World, lu, at, bytes| {
+        matches!(world.pool.lookup(part(lu, at, bytes)), Lookup::There { .. })
+    };
+    assert!(there(&world, A, 2 * KIB, 4 * KIB) && there(&world, C, 0, 512));
+    assert!(!there(&world, A, 2 * KIB - 512, 512), "it is beneath");
+    assert!(!there(&world, A, 4 * KIB, 4 * KIB), "a part of it is");
+    assert!(!there(&world, C, 512, 512) && !there(&world, S, 0, 512));
+    assert_eq!(world.pool.beneath(S), None, "nobody writes there");
+    assert_eq!(world.pool.beneath(A).unwrap().last(), Some(&A));
+    // From when it is asked for on, until it is done.
+    let Step::Ask(snapshot) = snapshot(&[A]) else { panic!("a request") };
+    let tag = world.submit(snapshot);
+    while world.oracle.is_open(tag) {
+        assert!(!there(&world, A, 2 * KIB, 4 * KIB) && there(&world, C, 0, 512));
+        assert_eq!(world.pool.beneath(A), None);
+        assert!(world.step());
+    }
+    assert!(world.pool.touched_lus().contains(&A));
+    assert!(!there(&world, A, 2 * KIB, 4 * KIB), "it is the snapshot's now");
+    assert_eq!(world.pool.beneath(A).unwrap().len(), 3);
+    ask(&mut world, write(A, 2 * KIB, 4 * KIB));
+    assert!(there(&world, A, 2 * KIB, 4 * KIB));
+    ask(&mut world, move_layer(1));
+    let layer = world.pool.beneath(A).unwrap()[0];
+    let Step::Ask(moves) = ask_for(Request::Move { lu: layer, vchunk: 0, leg: 0, pv: 0 }) else {
+        panic!("a request")
+    };
+    let tag = world.submit(moves);
+    assert!(!there(&world, A, 2 * KIB, 4 * KIB) || !world.oracle.is_open(tag));
+    world.rest();
+    assert!(there(&world, A, 2 * KIB, 4 * KIB));
+    let tag = world.submit(Request::Delete { lu: A });
+    assert!(world.oracle.is_open(tag) && !there(&world, A, 2 * KIB, 4 * KIB));
 }
 
 fn world_of(name: &str) -> World {

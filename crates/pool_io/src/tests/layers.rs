@@ -20,6 +20,10 @@ fn rollback(pool: &PoolHandle, lu: u32, snapshot: u32) {
     pool.rollback(lu, snapshot, false).unwrap_or_else(|error| panic!("{error}"));
 }
 
+fn rollback_under_clients(pool: &PoolHandle, lu: u32, snapshot: u32) {
+    pool.rollback(lu, snapshot, true).unwrap_or_else(|error| panic!("{error}"));
+}
+
 #[test]
 fn an_lu_above_a_snapshot_does_what_every_volume_does() {
     for block_size in [512, 4096] {
@@ -251,6 +255,122 @@ fn an_lu_that_shares_keeps_its_size_and_all_it_holds() {
         assert_eq!(bench.read(CHUNK_BYTES - 4096, 8192).unwrap(), [1; 8192]);
         bench.close();
     }
+}
+
+/// Who reads or overwrites what is there needs the pool's thread only once for each chunk, and for what it writes first.
+#[test]
+fn channels_read_and_overwrite_above_snapshots_by_themselves() {
+    let mut place = Place::new(false, &[16]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    place.spec.fresh = false;
+    let (lu, identity) = new_lu(&pool, 3 * CHUNK_BYTES);
+    let lu_number = number(&identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(0, &[1; 256 << 10]).unwrap();
+    let mut made = Vec::new();
+    for value in 2..5 {
+        made.extend(snapshot(&pool, &[lu_number]));
+        bench.write(u64::from(value) * 4096, &[value; 4096]).unwrap();
+    }
+    let asked = |bench: &TestBench| bench.parks(Wait::Pool);
+    let mut expected = vec![1; 256 << 10];
+    for value in 2..5 {
+        expected[usize::from(value) * 4096..][..4096].fill(value);
+    }
+    // The first look makes known what is in each chunk.
+    let look = |bench: &mut TestBench, expected: &[u8]| {
+        for _ in 0..2 {
+            bench.read(0, 4096).unwrap();
+            bench.read(CHUNK_BYTES, 4096).unwrap();
+        }
+        let before = asked(bench);
+        for at in (0..256 << 10).step_by(4096) {
+            let found = bench.read(at as u64, 4096).unwrap();
+            assert!(found == expected[at..][..4096], "{at}: {}", found[0]);
+            assert_eq!(asked(bench), before, "{at} was asked for");
+        }
+        let found = bench.read(4 << 10, 8 << 10).unwrap();
+        assert!(found == expected[4 << 10..][..8 << 10], "in two places");
+        let found = bench.read(32 << 10, 224 << 10).unwrap();
+        assert!(found == expected[32 << 10..], "over parts");
+        assert_eq!(bench.read(CHUNK_BYTES, 64 << 10).unwrap(), vec![0; 64 << 10]);
+        assert_eq!(asked(bench), before, "nothing of it was asked for");
+        let found = bench.read(0, 24 << 10).unwrap();
+        assert!(found == expected[..24 << 10], "in five places and more");
+        assert_eq!(asked(bench), before + 1, "all of it at once");
+    };
+    look(&mut bench, &expected);
+    let before = asked(&bench);
+    bench.write(4 * 4096, &[9; 4096]).unwrap();
+    bench.write(4 * 4096 + 512, &[10; 512]).unwrap();
+    expected[4 * 4096..][..4096].fill(9);
+    expected[4 * 4096 + 512..][..512].fill(10);
+    assert_eq!(asked(&bench), before, "it is its own");
+    for at in [3 * 4096, 5 * 4096 - 512] {
+        bench.write(at as u64, &[11; 1024]).unwrap();
+        expected[at..][..1024].fill(11);
+    }
+    assert_eq!(asked(&bench), before + 2, "not all of it was");
+    look(&mut bench, &expected);
+    // Another layer begins: nothing is the LU's own any more.
+    made.extend(snapshot(&pool, &[lu_number]));
+    let before = asked(&bench);
+    bench.write(4 * 4096, &[12; 4096]).unwrap();
+    assert_eq!(asked(&bench), before + 1);
+    rollback_under_clients(&pool, lu_number, made[3]);
+    look(&mut bench, &expected);
+    bench.run(OpKind::Flush, 0, 0, &[]).unwrap();
+    bench.close();
+    drop(lu);
+    pool.close();
+    pools.stop();
+    // Also where nothing is known but what is on the PVs.
+    place.spec.shadow = place.memory.path().join("another");
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let lu = old_lu(&pool, 3 * CHUNK_BYTES, &identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.read(0, 256 << 10).unwrap();
+    look(&mut bench, &expected);
+    bench.close();
+    // What the snapshots have is as it was.
+    for (value, snapshot) in (2..).zip(&made[..3]) {
+        let (clone, _) = clone_of(&pool, *snapshot, 3 * CHUNK_BYTES);
+        let mut bench = TestBench::new(&*clone, MEMORY);
+        let found = bench.read(0, 24 << 10).unwrap();
+        for (block, found) in (0..6_u8).zip(found.chunks(4096)) {
+            let expected = if (2..value).contains(&block) { block } else { 1 };
+            assert!(found == [expected; 4096], "snapshot {value}, block {block}: {}", found[0]);
+        }
+        bench.close();
+    }
+}
+
+/// Memory that somebody took away says of nothing that it is not there.
+#[test]
+fn what_was_known_of_parts_and_is_taken_away_is_no_ground_to_read_beneath() {
+    let mut place = Place::new(false, &[12]);
+    let (identity, _) = written_above(&mut place);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let lu = old_lu(&pool, CHUNK_BYTES, &identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let mut sectors = |which: &str| {
+        let found = [0, 4096].map(|at| bench.read(at, 512).map(|found| found[0]));
+        assert!(
+            found.iter().zip([2, 3]).all(|(found, value)| match found {
+                Ok(found) => *found == value,
+                Err(_) => which == "after",
+            }),
+            "{which}: {found:?}"
+        );
+    };
+    (0..3).for_each(|_| sectors("before"));
+    let file = std::fs::OpenOptions::new().write(true).open(&place.spec.shadow).unwrap();
+    file.set_len(1 << 44).unwrap();
+    (0..3).for_each(|_| sectors("after"));
+    std::mem::forget(bench);
 }
 
 #[test]
