@@ -17,7 +17,9 @@ use memory::random::Random;
 use partition::blk::{self, Queue, SlotPlan, Status};
 use partition::scsi::{self, Command, address, cdb};
 use partition::session::{Session, SessionOptions, StartPlan};
-use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, PoolSpec, Request};
+use protocol::message::{
+    CacheMode, DelaySpec, FaultSpec, LimitSpec, PoolSpec, Request, SnapshotSpec,
+};
 use protocol::message::{FileSpec, LuSpec, VolumeSpec};
 use protocol::stats::QueueCounter;
 
@@ -161,14 +163,14 @@ fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
     session.stop().unwrap();
 }
 
-/// An LU whose blocks are written is read and written by the channel alone.
-fn run_lu() {
+/// An LU whose blocks are written is read and written by the channel alone, also above a snapshot.
+fn run_lu(shares: bool) {
     let server = Server::new(1);
     let folder = tempfile::tempdir().unwrap();
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let pv = folder.path().join("pv");
     std::fs::File::create(&pv).unwrap().set_len(10 * (64 << 20)).unwrap();
-    server.must(Request::PutPool(PoolSpec {
+    let pool = PoolSpec {
         name: "p0".to_owned(),
         uuid: "a1".repeat(16),
         server: "b2".repeat(16),
@@ -179,7 +181,8 @@ fn run_lu() {
         leaving: Vec::new(),
         doomed: Vec::new(),
         snapshots: Vec::new(),
-    }));
+    };
+    server.must(Request::PutPool(pool.clone()));
     let mut spec = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });
     spec.bytes = Some(16 << 20);
     server.must(Request::PutVolume(spec));
@@ -193,6 +196,20 @@ fn run_lu() {
         blk::Request::Write { offset: u64::from(next - 1) * u64::from(BYTES_MAX), bytes: BYTES_MAX }
     };
     assert_eq!(drive_with(&mut queues[0], blocks, &mut first), 0);
+    if shares {
+        let snapshots = vec![SnapshotSpec { id: 1, lus: vec![1], given_up: false }];
+        server.must(Request::PutPool(PoolSpec { fresh: false, snapshots, ..pool }));
+        let mut again = 0u32;
+        let mut first = || {
+            again += 1;
+            let offset = u64::from(again - 1) * u64::from(BYTES_MAX);
+            blk::Request::Write { offset, bytes: BYTES_MAX }
+        };
+        assert_eq!(drive_with(&mut queues[0], blocks, &mut first), 0);
+        assert!(server.count(QueueCounter::WaitPool) >= 2 * u64::from(blocks));
+    }
+    // The first look makes known what is there.
+    drive_with(&mut queues[0], 1, &mut || blk::Request::Read { offset: 0, bytes: 4096 });
     let waited = server.count(QueueCounter::WaitPool);
     assert!(waited >= u64::from(blocks), "{waited}");
     let mut random = Random::new(7);
@@ -208,7 +225,7 @@ fn run_lu() {
     let count = allocations(|| {
         drive_with(&mut queues[0], 1000, &mut any);
     });
-    assert_eq!(count, 0, "an LU: the last one of {} bytes", BYTES.load(SeqCst));
+    assert_eq!(count, 0, "an LU, shares {shares}: the last one of {} bytes", BYTES.load(SeqCst));
     assert_eq!(server.count(QueueCounter::WaitPool), waited, "nobody was asked");
     session.stop().unwrap();
 }
@@ -305,7 +322,8 @@ fn starting_a_queue_is_seen() {
 #[test]
 fn no_request_makes_a_channel_allocate() {
     starting_a_queue_is_seen();
-    run_lu();
+    run_lu(false);
+    run_lu(true);
     let server = Server::new(1);
     let (ram, file) = (server.ram(16), server.file(16));
     drop(server);

@@ -150,6 +150,15 @@ pub enum Request {
     Snapshot {
         /// The LUs.
         lus: Group,
+        /// A number of the asker's own. Who asks again with it, on the same server, is told of those that were made then, also after the pool was opened again; 0: they are made each time.
+        asked: u64,
+    },
+    /// The snapshot of an LU that was made when that was asked for under this number; answered with it, or with none.
+    FindSnapshot {
+        /// The LU, which may be gone.
+        lu: u32,
+        /// As in [`Request::Snapshot`].
+        asked: u64,
     },
     /// A new LU that holds what a snapshot holds; answered with its number.
     Clone {
@@ -716,7 +725,10 @@ impl Pool {
             Request::AddPv(new) => self.add_pv(tag, new),
             Request::RemovePv { pv } => self.remove_pv(tag, pv),
             Request::KeepPv { pv } => self.keep_pv(tag, pv),
-            Request::Snapshot { lus } => self.begin_cut(tag, Cut::Snapshot(lus)),
+            Request::Snapshot { lus, asked } => self.begin_cut(tag, Cut::Snapshot(lus, asked)),
+            Request::FindSnapshot { lu, asked } => {
+                self.begin_cut(tag, Cut::Find(Group::of(&[lu]), asked));
+            }
             Request::Clone { snapshot } => self.begin_cut(tag, Cut::Clone { snapshot }),
             Request::Rollback { lu, snapshot } => {
                 self.begin_cut(tag, Cut::Rollback { lu, snapshot })

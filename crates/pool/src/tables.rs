@@ -86,6 +86,8 @@ pub(crate) struct Lu {
     pub(crate) role: Role,
     /// The LU of which it is a snapshot.
     pub(crate) origin: u32,
+    /// … and what was said of who asked for it.
+    pub(crate) asked: u64,
     /// Its chunks that are mapped.
     pub(crate) mapped: u32,
     /// How many of its legs are on each PV.
@@ -110,6 +112,7 @@ impl Lu {
             leg: self.legs,
             chunk: self.beneath,
             aux: u32::from(self.tier) | self.origin << 8,
+            epoch: self.asked,
             ..Record::of(Kind::LuCreate)
         }
     }
@@ -408,6 +411,7 @@ impl Tables {
             beneath: record.chunk,
             role,
             origin: record.aux >> 8,
+            asked: if role == Role::Snapshot { record.epoch } else { 0 },
             chunks: record.vchunk,
             thick: record.flags & 1 == 1,
             tier: record.aux as u8,

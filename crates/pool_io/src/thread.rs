@@ -334,17 +334,18 @@ impl PoolHandle {
         Ok(())
     }
 
-    /// Makes snapshots of LUs, all of one moment; their numbers, in the order of the LUs. What was answered before is in them, and on the PVs.
+    /// Makes snapshots of LUs, all of one moment; their numbers, in the order of the LUs. What was answered before is in them, and on the PVs. Whoever asks again
+    /// with the same number, and it is not 0, is told of those that were made then, whatever became of the process meanwhile.
     ///
     /// # Errors
     ///
     /// One of the LUs is not there, or there are too many.
-    pub fn snapshot(&self, lus: &[u32]) -> Result<Vec<u32>, PoolError> {
+    pub fn snapshot(&self, lus: &[u32], asked: u64) -> Result<Vec<u32>, PoolError> {
         if lus.len() > GROUP_MAX {
             let what = format!("a snapshot of {} LUs at once", lus.len());
             return Err(PoolError::new(what, format!("name {GROUP_MAX} at most")));
         }
-        let request = Request::Snapshot { lus: Group::of(lus) };
+        let request = Request::Snapshot { lus: Group::of(lus), asked };
         let shared = Arc::clone(&self.shared);
         match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
             Ok(Reply::Snapshots(made)) => Ok(made.iter().collect()),
@@ -354,6 +355,28 @@ impl PoolHandle {
                 "see `trunkline pool show`",
             )),
         }
+    }
+
+    /// The snapshots of these LUs that were made when somebody asked for them under this number, with their LUs.
+    ///
+    /// # Errors
+    ///
+    /// The pool cannot write any more.
+    pub fn snapshots_made(&self, lus: &[u32], asked: u64) -> Result<Vec<(u32, u32)>, PoolError> {
+        let mut made = Vec::new();
+        for lu in lus {
+            let request = Request::FindSnapshot { lu: *lu, asked };
+            let shared = Arc::clone(&self.shared);
+            match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
+                Ok(Reply::Snapshots(found)) => made.extend(found.iter().map(|made| (*lu, made))),
+                Ok(_) => {}
+                Err(fault) => {
+                    let what = format!("it is not known which snapshots there are: {fault}");
+                    return Err(PoolError::new(what, "see `trunkline pool show`"));
+                }
+            }
+        }
+        Ok(made)
     }
 
     /// An LU holds what a snapshot of it holds from now on, and what was written since is gone. What clients know of it, in their memory, is of before; so it is done under them only

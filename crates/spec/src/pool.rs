@@ -43,4 +43,7 @@ pub struct SnapshotSpec {
     pub id: u64,
     /// The numbers of its LUs, all of one moment.
     pub lus: Vec<u32>,
+    /// Nobody wants it any more: if it was made, that is told, and else it is not made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub given_up: bool,
 }

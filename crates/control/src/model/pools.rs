@@ -29,6 +29,9 @@ pub struct Kept {
     /// Snapshots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub snapshots: BTreeMap<String, Frozen>,
+    /// Those that were asked for and given up before it was known whether they were made, by number, with their LUs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<u64, Vec<u32>>,
     /// How many were ever asked for.
     #[serde(skip_serializing_if = "is_zero")]
     pub asked: u64,
@@ -107,6 +110,7 @@ fn note_made(desired: &Desired, kept: &mut Kept, made: &[SnapshotStatus]) {
     for SnapshotStatus { id, made_ms, lus } in made {
         let asked = kept.snapshots.iter_mut().find(|(_, frozen)| frozen.id == *id);
         let Some((_, frozen)) = asked else {
+            kept.given_up.remove(id);
             kept.doomed.extend(lus.iter().map(|lu| lu.number));
             continue;
         };
@@ -188,6 +192,9 @@ fn settle_snapshots(now: &Desired, next: &Desired, pools: &mut SharedMap<Kept>) 
             }
             (_, false) => {
                 let gone = kept.snapshots.remove(&name).unwrap_or_default();
+                if let Some(lus) = lus_of(now, &name).filter(|_| gone.made_ms == 0) {
+                    kept.given_up.insert(gone.id, lus);
+                }
                 kept.doomed.extend(gone.lus.values().map(|lu| lu.number));
             }
             (true, true) => continue,
@@ -258,17 +265,21 @@ pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
     listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path)).collect()
 }
 
+/// The LUs of a snapshot, if all of them are there: before that it is not asked for.
+fn lus_of(desired: &Desired, snapshot: &str) -> Option<Vec<u32>> {
+    let volumes = volumes_of(desired[Object::Snapshot].get(snapshot)?);
+    let lus = volumes.iter().map(|volume| number_of(desired.allocations.files.get(volume)?));
+    lus.collect::<Option<Vec<u32>>>().filter(|lus| !lus.is_empty())
+}
+
 /// The pools of a data plane.
 pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> SharedMap<PoolSpec> {
-    let numbers = |name: &String| {
-        let volumes = desired[Object::Snapshot].get(name).map(volumes_of).unwrap_or_default();
-        let lus = volumes.iter().map(|volume| number_of(desired.allocations.files.get(volume)?));
-        lus.collect::<Option<Vec<u32>>>()
-    };
     let asked = |(name, frozen): (&String, &Frozen)| {
-        let lus = numbers(name).filter(|lus| frozen.made_ms == 0 && !lus.is_empty())?;
-        Some(SnapshotSpec { id: frozen.id, lus })
+        let lus = lus_of(desired, name).filter(|_| frozen.made_ms == 0)?;
+        Some(SnapshotSpec { id: frozen.id, lus, given_up: false })
     };
+    let given_up =
+        |(id, lus): (&u64, &Vec<u32>)| SnapshotSpec { id: *id, lus: lus.clone(), given_up: true };
     let here = desired[Object::Pool].iter().filter(|(_, set)| home(set) == dataplane);
     let spec = |(name, set): (&String, &Attributes)| {
         let kept = desired.allocations.pools.get(name);
@@ -288,8 +299,10 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
                 .into_iter()
-                .flat_map(|kept| &kept.snapshots)
-                .filter_map(asked)
+                .flat_map(|kept| {
+                    let wanted = kept.snapshots.iter().filter_map(asked);
+                    wanted.chain(kept.given_up.iter().map(given_up))
+                })
                 .collect(),
         };
         (name.clone(), spec)
@@ -392,7 +405,8 @@ mod tests {
         let identity = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
         let found = files::Found { path: None, identity: Some(identity) };
         files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
-        assert_eq!(asked(&desired), [SnapshotSpec { id: 1, lus: vec![7] }]);
+        let spec = |id, given_up| SnapshotSpec { id, lus: vec![7], given_up };
+        assert_eq!(asked(&desired), [spec(1, false)]);
         assert_eq!(origin(&desired), (Some(0), None), "it is of no snapshot that there is");
         let made = |id, number| {
             let lus = vec![protocol::message::FrozenStatus { lu: 7, number, bytes: 4096 }];
@@ -412,7 +426,20 @@ mod tests {
         // Another of the name is another.
         let mut again = desired.clone();
         allocations::settle(&without, &mut again, 3).unwrap();
-        assert_eq!(asked(&again), [SnapshotSpec { id: 2, lus: vec![7] }]);
+        assert_eq!(asked(&again), [spec(2, false)]);
+        // One that is given up before that is known: whether it was made is asked for, until it is.
+        let mut given_up = again.clone();
+        given_up[Object::Snapshot].remove("s");
+        allocations::settle(&again, &mut given_up, 4).unwrap();
+        assert_eq!(asked(&given_up), [spec(2, true)]);
+        let mut nothing = given_up.clone();
+        let none = SnapshotStatus { id: 2, made_ms: 12, lus: Vec::new() };
+        let open = Open { members: BTreeSet::new(), snapshots: vec![none] };
+        learn(&mut nothing, &Opened::from([("p".to_owned(), open)]));
+        learn(&mut given_up, &made(2, 15));
+        assert_eq!((asked(&nothing), asked(&given_up)), (Vec::new(), Vec::new()));
+        let doomed = |desired: &Desired| wanted(desired).pools["p"].doomed.contains(&15);
+        assert_eq!((doomed(&nothing), doomed(&given_up)), (false, true));
     }
 
     #[test]

@@ -182,22 +182,27 @@ impl Kit {
         !state.ended
     }
 
-    /// Makes the snapshots that are wanted, each once.
+    /// Makes the snapshots that are wanted, each once, and says what became of those that are not wanted any more.
     fn snapshots(&self, open: &mut OpenPool, wanted: &[SnapshotSpec]) -> Result<(), Failure> {
         open.made.retain(|id, _| wanted.iter().any(|one| one.id == *id));
-        for SnapshotSpec { id, lus } in wanted {
+        for SnapshotSpec { id, lus, given_up } in wanted {
             if open.made.contains_key(id) {
                 continue;
             }
-            let made = open.handle.snapshot(lus);
+            let made = if *given_up {
+                open.handle.snapshots_made(lus, *id)
+            } else {
+                let made = open.handle.snapshot(lus, *id);
+                made.map(|made| lus.iter().copied().zip(made).collect())
+            };
             let made = made.map_err(|error| pool_failure(&open.spec.name, &error))?;
             let made_ms = protocol::now_ms();
-            let of = |(lu, number): (&u32, u32)| FrozenStatus {
-                lu: *lu,
+            let of = |(lu, number): (u32, u32)| FrozenStatus {
+                lu,
                 number,
-                bytes: open.handle.bytes(*lu).unwrap_or_default(),
+                bytes: open.handle.bytes(lu).unwrap_or_default(),
             };
-            let lus = lus.iter().zip(made).map(of).collect();
+            let lus = made.into_iter().map(of).collect();
             open.made.insert(*id, SnapshotStatus { id: *id, made_ms, lus });
             self.keep(open);
         }

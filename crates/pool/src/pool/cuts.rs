@@ -49,17 +49,24 @@ pub struct SnapshotOf {
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cut {
-    Snapshot(Group),
-    Clone { snapshot: u32 },
-    Rollback { lu: u32, snapshot: u32 },
+    Snapshot(Group, u64),
+    /// What came of such a snapshot.
+    Find(Group, u64),
+    Clone {
+        snapshot: u32,
+    },
+    Rollback {
+        lu: u32,
+        snapshot: u32,
+    },
 }
 
 impl Cut {
     /// The LUs that nobody writes to meanwhile.
     fn lus(self) -> Vec<u32> {
         match self {
-            Cut::Snapshot(lus) => lus.iter().collect(),
-            Cut::Clone { .. } => Vec::new(),
+            Cut::Snapshot(lus, _) => lus.iter().collect(),
+            Cut::Find(..) | Cut::Clone { .. } => Vec::new(),
             Cut::Rollback { lu, .. } => vec![lu],
         }
     }
@@ -170,6 +177,27 @@ impl Pool {
         self.cuts.queue.push_back((tag, what));
     }
 
+    /// What the records of snapshots have of who asked for them: of this server and its number.
+    fn mark(&self, asked: u64) -> u64 {
+        let sum = crate::hash::sum(self.server.0, &asked.to_le_bytes());
+        let mark = u64::from_le_bytes(std::array::from_fn(|index| sum[index]));
+        if asked == 0 { 0 } else { mark.max(1) }
+    }
+
+    /// The snapshots that were made when this was asked for before.
+    fn made_before(&self, what: Cut) -> Option<Group> {
+        let (Cut::Snapshot(lus, asked) | Cut::Find(lus, asked)) = what else { return None };
+        let mark = self.mark(asked);
+        let of = |lu: u32| {
+            let mut snapshots = self.tables.lus.iter().filter(|(number, made)| {
+                made.role == Role::Snapshot && made.origin == lu && self.serves(**number)
+            });
+            snapshots.find(|(_, made)| made.asked == mark).map(|(number, _)| *number)
+        };
+        let made: Option<Vec<u32>> = lus.iter().map(of).collect();
+        made.filter(|made| mark != 0 && !made.is_empty()).map(|made| Group::of(&made))
+    }
+
     /// Whether it can be done at all.
     fn judge_cut(&self, what: Cut) -> Result<(), Fault> {
         let snapshot = |number: u32| {
@@ -190,8 +218,8 @@ impl Pool {
         }
         match what {
             _ if !self.policy.layers => return Err(Fault::NoSnapshot),
-            Cut::Snapshot(_) if lus.is_empty() => return Err(Fault::NoSuchLu),
-            Cut::Snapshot(_) => {}
+            Cut::Snapshot(..) if lus.is_empty() => return Err(Fault::NoSuchLu),
+            Cut::Snapshot(..) | Cut::Find(..) => {}
             Cut::Clone { snapshot: number } => _ = snapshot(number)?,
             Cut::Rollback { lu, snapshot: number } => {
                 if snapshot(number)?.origin != lu {
@@ -209,6 +237,11 @@ impl Pool {
         while self.phase == Phase::Serving {
             let Some(now) = &mut self.cuts.now else {
                 let Some((tag, what)) = self.cuts.queue.pop_front() else { return };
+                let made = self.made_before(what);
+                if made.is_some() || matches!(what, Cut::Find(..)) {
+                    self.answer(tag, Ok(Reply::Snapshots(made.unwrap_or_default())));
+                    continue;
+                }
                 if let Err(fault) = self.judge_cut(what) {
                     self.answer(tag, Err(fault));
                     continue;
@@ -311,7 +344,7 @@ impl Pool {
         let Some(now) = &mut self.cuts.now else { return };
         now.stage = Stage::Flushing;
         let lus = match now.what {
-            Cut::Snapshot(_) if flushes => now.lus.clone(),
+            Cut::Snapshot(..) if flushes => now.lus.clone(),
             _ => Vec::new(),
         };
         now.left = lus.len();
@@ -355,17 +388,20 @@ impl Pool {
         let head = |lu: u32, chunk: u32| Record { lu, chunk, owner, ..Record::of(Kind::Head) };
         let mut records = Vec::new();
         let reply = match what {
-            Cut::Snapshot(group) => {
+            Cut::Snapshot(group, asked) => {
+                let mark = self.mark(asked);
                 let mut made = Vec::new();
                 for lu in group.iter() {
                     let (snapshot, layer) = (number(), number());
                     let Some(frozen) = self.frozen(lu, snapshot) else { continue };
+                    let frozen = Record { epoch: mark, ..frozen };
                     records.extend([frozen, self.layer(lu, layer, self.space_of(lu))]);
                     records.push(head(lu, layer));
                     made.push(snapshot);
                 }
                 Reply::Snapshots(Group::of(&made))
             }
+            Cut::Find(..) => Reply::Done,
             Cut::Clone { snapshot } => {
                 let (layer, clone) = (number(), number());
                 records.push(self.layer(snapshot, layer, self.space_of(snapshot)));

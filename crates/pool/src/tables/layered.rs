@@ -90,7 +90,8 @@ impl Tables {
         let Some(lu) = self.lus.get_mut(&record.lu).filter(|lu| lu.is_lu()) else {
             return wrong("no such LU");
         };
-        (lu.role, lu.thick, lu.beneath, lu.origin) = (Role::Space, false, 0, 0);
+        (lu.role, lu.thick, lu.beneath) = (Role::Space, false, 0);
+        (lu.origin, lu.asked) = (0, 0);
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         self.collect();
         Ok(())

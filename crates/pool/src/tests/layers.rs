@@ -21,7 +21,7 @@ fn ask_for(request: Request) -> Step {
 }
 
 fn snapshot(lus: &[u32]) -> Step {
-    ask_for(Request::Snapshot { lus: Group::of(lus) })
+    ask_for(Request::Snapshot { lus: Group::of(lus), asked: 0 })
 }
 
 fn rollback(lu: u32, snapshot: u32) -> Step {
@@ -397,6 +397,50 @@ fn what_cannot_be_is_refused() {
         let tag = ask(&mut world, step);
         assert_eq!(world.faults.get(&tag), Some(&fault), "{step:?}");
     }
+}
+
+/// Whenever the power fails while a snapshot is made, who asks for it again has it once, of all its LUs.
+#[test]
+fn a_snapshot_that_is_asked_for_again_is_made_once() {
+    let setups = setups();
+    let setup = setups.iter().find(|setup| setup.name == "above").unwrap();
+    let request = |asked| Request::Snapshot { lus: Group::of(&[A, B]), asked };
+    let open = |pages| {
+        let mut world = World::open(pages, Oracle::default(), None).unwrap();
+        world.rest();
+        world
+    };
+    let count = |world: &World| {
+        let of = |lu| world.pool.snapshots().filter(|made| made.lu == lu).count();
+        [of(A), of(B)]
+    };
+    let (mut before, mut after) = (0, 0);
+    for asked in [7, 0] {
+        for steps in 0.. {
+            let mut world = open(setup.pages.clone());
+            let tag = world.submit(request(asked));
+            (0..steps).for_each(|_| _ = world.step());
+            let over = !world.oracle.is_open(tag);
+            for pages in [world.disks.stable().clone(), world.disks.now().clone()] {
+                let mut world = open(pages);
+                let there = count(&world);
+                assert!([[1, 0], [2, 1]].contains(&there), "all or none: {there:?}");
+                (before, after) = (before + there[1], after + 1 - there[1]);
+                ask(&mut world, ask_for(request(asked)));
+                let more = if asked == 0 { there[1] } else { 0 };
+                assert_eq!(count(&world), [2 + more, 1 + more], "after {steps} steps");
+                ask(&mut world, ask_for(Request::Checkpoint));
+                let mut world = open(world.disks.now().clone());
+                ask(&mut world, ask_for(request(asked)));
+                let more = if asked == 0 { more + 1 } else { 0 };
+                assert_eq!(count(&world), [2 + more, 1 + more], "and from the pages");
+            }
+            if over {
+                break;
+            }
+        }
+    }
+    assert!(before > 0 && after > 0);
 }
 
 /// What each sector of an LU has that is read: by its first chunk's sector, the LU and tag of who wrote it.

@@ -116,7 +116,7 @@ impl World {
             Request::Discard(Extent { lu, at, bytes }) => self.oracle.discard(tag, lu, at, bytes),
             Request::Flush { lu } => self.oracle.flush(tag, lu),
             Request::Resize { lu, chunks } => self.oracle.resize(tag, lu, chunks),
-            Request::Snapshot { lus } => self.oracle.snapshot(tag, lus.iter().collect()),
+            Request::Snapshot { lus, .. } => self.oracle.snapshot(tag, lus.iter().collect()),
             Request::Clone { snapshot } => self.oracle.clone_of(tag, snapshot),
             Request::Rollback { lu, snapshot } => self.oracle.rollback(tag, lu, snapshot),
             Request::Move { .. }
@@ -124,6 +124,7 @@ impl World {
             | Request::RemovePv { .. }
             | Request::KeepPv { .. }
             | Request::Checkpoint
+            | Request::FindSnapshot { .. }
             | Request::Read(_) => self.oracle.other(tag),
         }
         self.changed = true;

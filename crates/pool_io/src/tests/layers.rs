@@ -7,7 +7,7 @@ use super::*;
 const PART: u64 = pool::PART_BYTES;
 
 fn snapshot(pool: &PoolHandle, lus: &[u32]) -> Vec<u32> {
-    pool.snapshot(lus).unwrap_or_else(|error| panic!("{error}"))
+    pool.snapshot(lus, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn clone_of(pool: &PoolHandle, snapshot: u32, bytes: u64) -> Opened {
@@ -347,6 +347,40 @@ fn channels_read_and_overwrite_above_snapshots_by_themselves() {
     }
 }
 
+/// A process that dies before anybody knew of a snapshot that it made: the next one knows what was asked for.
+#[test]
+fn a_snapshot_that_is_asked_for_again_after_a_death_is_there_already() {
+    let mut place = Place::new(false, &[16]);
+    let (mut lu, mut first) = (0, Vec::new());
+    for life in 0..3 {
+        let pools = Pools::start().expect("a thread");
+        let pool = place.open(&pools);
+        if life == 0 {
+            place.spec.fresh = false;
+            lu = number(&new_lu(&pool, CHUNK_BYTES).1);
+            first = snapshot(&pool, &[lu]);
+        }
+        let asked = |number| pool.snapshot(&[lu], number).unwrap_or_else(|error| panic!("{error}"));
+        let again = asked(5);
+        match life {
+            0 => assert_ne!(std::mem::replace(&mut first, again.clone()), again),
+            1 => assert_eq!(again, first),
+            // Another server that counts from 1, as one does that has lost what it knew.
+            _ => assert_ne!(again, first),
+        }
+        assert_eq!(asked(5), again, "by the same process");
+        let other = asked(6);
+        assert_ne!(other, again);
+        // One that is gone is made anew.
+        pool.remove_lus(&other).unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(asked(6), other);
+        pools.stop();
+        if life == 1 {
+            place.spec.server = "77".repeat(16);
+        }
+    }
+}
+
 /// Memory that somebody took away says of nothing that it is not there.
 #[test]
 fn what_was_known_of_parts_and_is_taken_away_is_no_ground_to_read_beneath() {
@@ -450,7 +484,7 @@ fn what_is_no_snapshot_of_an_lu_is_refused() {
     for (lus, what) in
         [(vec![99], "no such LU"), (vec![made[0]], "make a clone"), (vec![one; 17], "16 at most")]
     {
-        let refused = pool.snapshot(&lus).unwrap_err().to_string();
+        let refused = pool.snapshot(&lus, 0).unwrap_err().to_string();
         assert!(refused.contains(what), "{refused}");
     }
     let (spec, lu) = lu_spec(CHUNK_BYTES, false);
