@@ -190,6 +190,9 @@ impl Link for SocketLink {
             {
                 (10, "make clones")
             }
+            Request::Rollback(spec) if !spec.also.is_empty() => {
+                (12, "roll back several LUs at once")
+            }
             Request::Rollback(_) => (10, "roll LUs back"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),

@@ -165,12 +165,12 @@ pub enum Request {
         /// The snapshot.
         snapshot: u32,
     },
-    /// The LU holds what the snapshot holds, and what was written since is gone.
+    /// Each of these LUs holds what its snapshot holds, all from the same moment on, and what was written since is gone.
     Rollback {
-        /// The LU.
-        lu: u32,
-        /// A snapshot of it, or of an LU of the same size in the same tier.
-        snapshot: u32,
+        /// The LUs.
+        lus: Group,
+        /// A snapshot of each.
+        snapshots: Group,
     },
     /// A checkpoint now.
     Checkpoint,
@@ -730,8 +730,8 @@ impl Pool {
                 self.begin_cut(tag, Cut::Find(Group::of(&[lu]), asked));
             }
             Request::Clone { snapshot } => self.begin_cut(tag, Cut::Clone { snapshot }),
-            Request::Rollback { lu, snapshot } => {
-                self.begin_cut(tag, Cut::Rollback { lu, snapshot })
+            Request::Rollback { lus, snapshots } => {
+                self.begin_cut(tag, Cut::Rollback(lus, snapshots));
             }
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }

@@ -379,22 +379,31 @@ impl PoolHandle {
         Ok(made)
     }
 
-    /// An LU holds what a snapshot of it holds from now on, and what was written since is gone. What clients know of it, in their memory, is of before; so it is done under them only
-    /// where that is wanted.
+    /// Each of these LUs holds what a snapshot of it holds from now on, all from the same moment, and what was written since is gone. What clients know of them, in their memory, is of
+    /// before; so it is done under them only where that is wanted.
     ///
     /// # Errors
     ///
-    /// It is no snapshot of the LU, or clients use that.
-    pub fn rollback(&self, lu: u32, snapshot: u32, under_clients: bool) -> Result<(), PoolError> {
-        let shared = Arc::clone(&self.shared);
-        let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(lu), reply))?;
-        let lanes = table.map_or(0, |table| table.lanes.load(SeqCst));
-        if lanes > 0 && !under_clients {
-            let what = "it is in use: clients would go on with what they remember of it";
-            return Err(PoolError::new(what, "stop its clients, or use --force"));
+    /// One is no snapshot of its LU, or clients use that.
+    pub fn rollback(&self, lus: &[(u32, u32)], under_clients: bool) -> Result<(), PoolError> {
+        if lus.len() > GROUP_MAX {
+            let what = format!("a rollback of {} LUs at once", lus.len());
+            return Err(PoolError::new(what, format!("name {GROUP_MAX} at most")));
         }
+        for (lu, _) in lus {
+            let shared = Arc::clone(&self.shared);
+            let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(*lu), reply))?;
+            let lanes = table.map_or(0, |table| table.lanes.load(SeqCst));
+            if lanes > 0 && !under_clients {
+                let what = if lus.len() > 1 { format!("LU {lu}") } else { "it".to_owned() };
+                let what =
+                    format!("{what} is in use: clients would go on with what they remember of it");
+                return Err(PoolError::new(what, "stop its clients, or use --force"));
+            }
+        }
+        let (lus, snapshots): (Vec<u32>, Vec<u32>) = lus.iter().copied().unzip();
         let shared = Arc::clone(&self.shared);
-        let request = Request::Rollback { lu, snapshot };
+        let request = Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) };
         let done = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
         done.map(drop).map_err(|fault| {
             let what = format!("it cannot be rolled back: {fault}");

@@ -20,8 +20,9 @@ pub const VERSION: u32 = 2;
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
-/// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets.
-pub const MINOR: u32 = 11;
+/// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets. 12: rollbacks of
+/// several LUs at one moment ([`RollbackSpec::also`]).
+pub const MINOR: u32 = 12;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -375,6 +376,9 @@ pub struct RollbackSpec {
     pub lu: u32,
     /// The number of a snapshot of it.
     pub snapshot: u32,
+    /// More LUs, each with a snapshot of it, that are rolled back at the same moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<(u32, u32)>,
     /// Also while clients use it.
     pub force: bool,
     /// A number that no other has: asked again with the same, what became of it is told.

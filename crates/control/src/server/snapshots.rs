@@ -92,7 +92,7 @@ impl SnapshotView {
 }
 
 impl Server {
-    /// The LUs of a snapshot, or these of them, hold again what it holds; what was written since is gone.
+    /// The LUs of a snapshot, or these of them, hold again what it holds, all of them or none; what was written since is gone.
     ///
     /// # Errors
     ///
@@ -126,8 +126,11 @@ impl Server {
             return Err(ApiError::new(Code::NotFound, problem).help(help));
         }
         let volumes = if volumes.is_empty() { &of[..] } else { volumes };
-        let mut rollbacks = Vec::new();
+        let mut rollbacks: Vec<(&String, u32, u32)> = Vec::new();
         for volume in volumes {
+            if rollbacks.iter().any(|(named, ..)| *named == volume) {
+                continue;
+            }
             let made = desired.frozen(name).and_then(|frozen| frozen.lus.get(volume));
             let its = desired.lu_number(volume);
             let (Some(made), Some(lu)) = (made, its) else {
@@ -156,12 +159,14 @@ impl Server {
         if dry_run {
             return Ok(done);
         }
-        for (volume, lu, snapshot) in rollbacks {
+        // All of a snapshot are in one pool.
+        if let [(volume, lu, snapshot), rest @ ..] = &rollbacks[..] {
             let pool = desired[Object::Volume].get(volume).and_then(pool_of).unwrap_or_default();
             let home = desired[Object::Pool].get(pool).map_or(MAIN, home);
-            let id = now_ms();
-            let spec = RollbackSpec { pool: pool.to_owned(), lu, snapshot, force, id };
-            self.roll_back(home, volume, spec).await?;
+            let also = rest.iter().map(|(_, lu, snapshot)| (*lu, *snapshot)).collect();
+            let (pool, lu, snapshot, id) = (pool.to_owned(), *lu, *snapshot, now_ms());
+            let spec = RollbackSpec { pool, lu, snapshot, also, force, id };
+            self.roll_back(home, name, spec).await?;
         }
         Ok(done)
     }
@@ -169,7 +174,7 @@ impl Server {
     async fn roll_back(
         &self,
         home: &str,
-        volume: &str,
+        snapshot: &str,
         spec: RollbackSpec,
     ) -> Result<(), ApiError> {
         let supervisor = self.supervisors().get(home).cloned();
@@ -180,7 +185,7 @@ impl Server {
                 tokio::time::sleep(LOOK).await;
                 continue;
             }
-            let message = format!("volume `{volume}`: {}", failure.message);
+            let message = format!("snapshot `{snapshot}`: {}", failure.message);
             return Err(refusal(Failure { message, ..failure }));
         }
     }

@@ -71,7 +71,7 @@ impl Plane {
         }
     }
 
-    /// Rolls an LU back, which waits for what its pool has under way.
+    /// Rolls LUs back, which waits for what their pool has under way.
     pub(super) fn rollback(&self, spec: RollbackSpec) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);
         let mut state = self.state();
@@ -82,10 +82,11 @@ impl Plane {
         }
         let open = state.pools.get(&spec.pool).filter(|open| !open.closes);
         let open = open.ok_or_else(|| not_found("pool", &spec.pool))?.clone();
-        let what = "rolling an LU back, waits for its PVs";
+        let what = "rolling LUs back, waits for its PVs";
         let change = going::Change { about, asked, what, holds: Vec::new() };
         self.go_on(changing, state, change, move |_| {
-            let done = open.handle.rollback(spec.lu, spec.snapshot, spec.force);
+            let lus = [&[(spec.lu, spec.snapshot)][..], &spec.also].concat();
+            let done = open.handle.rollback(&lus, spec.force);
             done.map_err(|error| pool_failure(&spec.pool, &error))
         })
     }

@@ -55,19 +55,15 @@ pub(super) enum Cut {
     Clone {
         snapshot: u32,
     },
-    Rollback {
-        lu: u32,
-        snapshot: u32,
-    },
+    Rollback(Group, Group),
 }
 
 impl Cut {
     /// The LUs that nobody writes to meanwhile.
     fn lus(self) -> Vec<u32> {
         match self {
-            Cut::Snapshot(lus, _) => lus.iter().collect(),
+            Cut::Snapshot(lus, _) | Cut::Rollback(lus, _) => lus.iter().collect(),
             Cut::Find(..) | Cut::Clone { .. } => Vec::new(),
-            Cut::Rollback { lu, .. } => vec![lu],
         }
     }
 }
@@ -115,7 +111,7 @@ impl Cuts {
     /// Whether a request waits until that is over.
     pub(super) fn holds(&self, request: Request) -> bool {
         let Some(now) = &self.now else { return false };
-        let rolls = matches!(now.what, Cut::Rollback { .. });
+        let rolls = matches!(now.what, Cut::Rollback(..));
         match request {
             Request::Write { extent, .. } | Request::Zeroes(extent) | Request::Discard(extent) => {
                 self.is_of(extent.lu)
@@ -221,9 +217,15 @@ impl Pool {
             Cut::Snapshot(..) if lus.is_empty() => return Err(Fault::NoSuchLu),
             Cut::Snapshot(..) | Cut::Find(..) => {}
             Cut::Clone { snapshot: number } => _ = snapshot(number)?,
-            Cut::Rollback { lu, snapshot: number } => {
-                if snapshot(number)?.origin != lu {
+            Cut::Rollback(_, snapshots) => {
+                let snapshots: Vec<u32> = snapshots.iter().collect();
+                if lus.is_empty() || lus.len() != snapshots.len() {
                     return Err(Fault::NoSnapshot);
+                }
+                for (lu, number) in lus.iter().zip(snapshots) {
+                    if snapshot(number)?.origin != *lu {
+                        return Err(Fault::NoSnapshot);
+                    }
                 }
             }
         }
@@ -301,7 +303,7 @@ impl Pool {
     fn spaces_of_cut(&self) -> BTreeSet<u32> {
         let Some(now) = &self.cuts.now else { return BTreeSet::new() };
         match now.what {
-            Cut::Rollback { lu, .. } => self.tables.chain(lu).into_iter().collect(),
+            Cut::Rollback(lus, _) => lus.iter().flat_map(|lu| self.tables.chain(lu)).collect(),
             _ => now.lus.iter().map(|lu| self.space_of(*lu)).collect(),
         }
     }
@@ -327,7 +329,7 @@ impl Pool {
 
     fn is_quiet(&self) -> bool {
         let spaces = self.spaces_of_cut();
-        let rolls = matches!(&self.cuts.now, Some(Now { what: Cut::Rollback { .. }, .. }));
+        let rolls = matches!(&self.cuts.now, Some(Now { what: Cut::Rollback(..), .. }));
         let waits = |space: &u32| {
             let mut slots = self.slots.range((*space, 0)..=(*space, u32::MAX));
             slots.any(|(_, slot)| slot.is_waited_for())
@@ -414,10 +416,12 @@ impl Pool {
                 }));
                 Reply::Created(clone)
             }
-            Cut::Rollback { lu, snapshot } => {
-                let layer = number();
-                records.push(self.layer(lu, layer, self.space_of(snapshot)));
-                records.push(head(lu, layer));
+            Cut::Rollback(lus, snapshots) => {
+                for (lu, snapshot) in lus.iter().zip(snapshots.iter()) {
+                    let layer = number();
+                    records.push(self.layer(lu, layer, self.space_of(snapshot)));
+                    records.push(head(lu, layer));
+                }
                 Reply::Done
             }
         };
@@ -427,9 +431,10 @@ impl Pool {
             return self.end_cut(Err(Fault::NoSpace));
         };
         self.next_lu = next;
-        if let Cut::Rollback { lu, snapshot } = what {
-            let begins = self.space_of(snapshot);
-            for space in self.tables.unneeded(&self.dying, Some((lu, begins))) {
+        if let Cut::Rollback(lus, snapshots) = what {
+            let begins = snapshots.iter().map(|snapshot| self.space_of(snapshot));
+            let elsewhere: BTreeMap<u32, u32> = lus.iter().zip(begins).collect();
+            for space in self.tables.unneeded(&self.dying, &elsewhere) {
                 self.let_space_go(space);
             }
         }

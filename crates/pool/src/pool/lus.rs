@@ -44,7 +44,7 @@ impl Pool {
         }
         self.dying.insert(lu);
         self.layered.changed.insert(lu);
-        for space in self.tables.unneeded(&self.dying, None) {
+        for space in self.tables.unneeded(&self.dying, &BTreeMap::new()) {
             self.let_space_go(space);
         }
         let record = Record { lu, owner: self.slot, ..Record::of(Kind::LuDelete) };

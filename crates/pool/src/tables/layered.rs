@@ -44,18 +44,20 @@ impl Tables {
         std::iter::successors(Some(first), over).collect()
     }
 
-    /// The layers and spaces that no LU needs if some are gone, or what one holds begins elsewhere.
-    pub(crate) fn unneeded(&self, gone: &BTreeSet<u32>, elsewhere: Option<(u32, u32)>) -> Vec<u32> {
+    /// The layers and spaces that no LU needs if some are gone, and what others hold begins elsewhere.
+    pub(crate) fn unneeded(
+        &self,
+        gone: &BTreeSet<u32>,
+        elsewhere: &BTreeMap<u32, u32>,
+    ) -> Vec<u32> {
         let mut needed = BTreeSet::new();
         for (number, _) in self.lus.iter().filter(|(_, lu)| lu.is_lu()) {
             if gone.contains(number) {
                 continue;
             }
-            match elsewhere {
-                Some((lu, begins)) if lu == *number => {
-                    needed.extend(self.chain_from(begins));
-                }
-                _ => needed.extend(self.chain(*number)),
+            match elsewhere.get(number) {
+                Some(begins) => needed.extend(self.chain_from(*begins)),
+                None => needed.extend(self.chain(*number)),
             }
         }
         let spaces = self.lus.iter();
@@ -113,7 +115,7 @@ impl Tables {
 
     /// What nobody needs is gone.
     fn collect(&mut self) {
-        for number in self.unneeded(&BTreeSet::new(), None) {
+        for number in self.unneeded(&BTreeSet::new(), &BTreeMap::new()) {
             let Some(gone) = self.lus.remove(&number) else { continue };
             self.changed.lus.insert(number / PAGE_RECORDS as u32);
             let container = gone.role == Role::Layer;

@@ -25,7 +25,12 @@ fn snapshot(lus: &[u32]) -> Step {
 }
 
 fn rollback(lu: u32, snapshot: u32) -> Step {
-    ask_for(Request::Rollback { lu, snapshot })
+    roll_back(&[(lu, snapshot)])
+}
+
+fn roll_back(pairs: &[(u32, u32)]) -> Step {
+    let (lus, snapshots): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+    ask_for(Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) })
 }
 
 /// The container of the first LU's layer goes to another PV.
@@ -441,6 +446,49 @@ fn a_snapshot_that_is_asked_for_again_is_made_once() {
         }
     }
     assert!(before > 0 && after > 0);
+}
+
+/// Whenever the power fails while several LUs are rolled back, all of them are or none is.
+#[test]
+fn lus_go_back_to_one_moment_together() {
+    let mut world = pool([0; 3], 20);
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    // Snapshots 3 and 5, and after them a block of each LU that was zeros.
+    let steps = [create, create, snapshot(&[A, B]), write(A, 0, 512), write(B, 0, 512)];
+    let setup = setup(&mut world, "", &[&steps[..], &[flush(A), flush(B)]].concat());
+    let Step::Ask(request) = roll_back(&[(A, 3), (B, 5)]) else { panic!("a request") };
+    let mut seen = [0; 2];
+    for steps in 0.. {
+        let mut world = World::open(setup.pages.clone(), Oracle::default(), None).unwrap();
+        world.rest();
+        let tag = world.submit(request);
+        (0..steps).for_each(|_| _ = world.step());
+        let over = !world.oracle.is_open(tag);
+        for pages in [world.disks.stable(), world.disks.now()] {
+            let (_, found) = read_all(Image::new(pages), None, None).unwrap();
+            let back = |lu| {
+                let first = found.iter().find(|(of, at, _)| (*of, *at) == (lu, 0));
+                first.is_none_or(|(.., bytes)| bytes[..SECTOR] == [0; SECTOR])
+            };
+            assert_eq!(back(A), back(B), "after {steps} steps");
+            seen[usize::from(back(A))] += 1;
+            assert!(!over || back(A));
+        }
+        if over {
+            break;
+        }
+    }
+    assert!(seen.iter().all(|seen| *seen > 0), "{seen:?}");
+    let mut world = world_of("shared");
+    for (pairs, fault) in [
+        (vec![(A, S), (A, S)], Fault::Busy),
+        (vec![(A, S), (B, S)], Fault::NoSnapshot),
+        (vec![(A, S), (99, S)], Fault::NoSuchLu),
+        (Vec::new(), Fault::NoSnapshot),
+    ] {
+        let tag = ask(&mut world, roll_back(&pairs));
+        assert_eq!(world.faults.get(&tag), Some(&fault), "{pairs:?}");
+    }
 }
 
 /// What each sector of an LU has that is read: by its first chunk's sector, the LU and tag of who wrote it.

@@ -73,7 +73,7 @@ enum Kind {
     Resize { lu: u32, chunks: u32 },
     Snapshot { lus: Vec<u32> },
     Clone { snapshot: u32 },
-    Rollback { lu: u32 },
+    Rollback { lus: Vec<u32> },
     Other,
 }
 
@@ -142,11 +142,12 @@ impl Oracle {
         self.submitted(tag, Kind::Clone { snapshot });
     }
 
-    pub(super) fn rollback(&mut self, tag: u64, lu: u32, snapshot: u32) {
-        self.submitted(tag, Kind::Rollback { lu });
-        let now = self.now;
-        let held = self.lus.get(&snapshot).map(|lu| lu.held(now)).unwrap_or_default();
-        if let Some(lu) = self.lus.get_mut(&lu) {
+    pub(super) fn rollback(&mut self, tag: u64, pairs: Vec<(u32, u32)>) {
+        let lus = pairs.iter().map(|(lu, _)| *lu).collect();
+        let now = self.submitted(tag, Kind::Rollback { lus });
+        for (lu, snapshot) in pairs {
+            let held = self.lus.get(&snapshot).map(|lu| lu.held(now)).unwrap_or_default();
+            let Some(lu) = self.lus.get_mut(&lu) else { continue };
             // What is under way may come before it or after.
             let under_way = lu.versions.iter().filter(|version| version.over.is_none()).cloned();
             let under_way: Vec<Version> =
@@ -277,9 +278,10 @@ impl Oracle {
             Kind::Clone { snapshot } if answered => self.take_made(tag, &[snapshot], submitted),
             Kind::Snapshot { lus } if self.cut => self.strange.extend(lus),
             Kind::Clone { snapshot } if self.cut => _ = self.strange.insert(snapshot),
-            Kind::Rollback { lu } => {
+            Kind::Rollback { lus } => {
                 let cut = self.cut;
-                if let Some(lu) = self.lus.get_mut(&lu) {
+                for lu in lus {
+                    let Some(lu) = self.lus.get_mut(&lu) else { continue };
                     let others = std::mem::take(&mut lu.others).into_iter();
                     let (mut these, others): (Vec<_>, Vec<_>) =
                         others.partition(|(other, _)| *other == tag);

@@ -118,7 +118,9 @@ impl World {
             Request::Resize { lu, chunks } => self.oracle.resize(tag, lu, chunks),
             Request::Snapshot { lus, .. } => self.oracle.snapshot(tag, lus.iter().collect()),
             Request::Clone { snapshot } => self.oracle.clone_of(tag, snapshot),
-            Request::Rollback { lu, snapshot } => self.oracle.rollback(tag, lu, snapshot),
+            Request::Rollback { lus, snapshots } => {
+                self.oracle.rollback(tag, lus.iter().zip(snapshots.iter()).collect());
+            }
             Request::Move { .. }
             | Request::AddPv(_)
             | Request::RemovePv { .. }

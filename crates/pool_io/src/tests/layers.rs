@@ -17,11 +17,11 @@ fn clone_of(pool: &PoolHandle, snapshot: u32, bytes: u64) -> Opened {
 }
 
 fn rollback(pool: &PoolHandle, lu: u32, snapshot: u32) {
-    pool.rollback(lu, snapshot, false).unwrap_or_else(|error| panic!("{error}"));
+    pool.rollback(&[(lu, snapshot)], false).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn rollback_under_clients(pool: &PoolHandle, lu: u32, snapshot: u32) {
-    pool.rollback(lu, snapshot, true).unwrap_or_else(|error| panic!("{error}"));
+    pool.rollback(&[(lu, snapshot)], true).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -111,9 +111,10 @@ fn what_was_answered_is_there_above_beneath_and_beside_over_deaths_of_the_proces
                     2 if !oracle.snapshots.is_empty() => {
                         let of = random.below(oracle.snapshots.len() as u64) as usize;
                         let (snapshot, lu, held) = &oracle.snapshots[of];
-                        let refused = pool.rollback(number(&oracle.lus[*lu].0), *snapshot, false);
+                        let pair = (number(&oracle.lus[*lu].0), *snapshot);
+                        let refused = pool.rollback(&[pair], false);
                         assert!(refused.unwrap_err().to_string().contains("it is in use"));
-                        let done = pool.rollback(number(&oracle.lus[*lu].0), *snapshot, true);
+                        let done = pool.rollback(&[pair], true);
                         done.unwrap_or_else(|error| panic!("{error}"));
                         oracle.lus[*lu].1 = held.clone();
                     }
@@ -478,9 +479,12 @@ fn what_is_no_snapshot_of_an_lu_is_refused() {
     let [one, two] = [(); 2].map(|()| number(&new_lu(&pool, CHUNK_BYTES).1));
     let made = snapshot(&pool, &[one, two]);
     let say = |error: Result<(), crate::PoolError>| error.unwrap_err().to_string();
-    assert!(say(pool.rollback(one, made[1], false)).contains("no snapshot of an LU"));
-    assert!(say(pool.rollback(one, two, false)).contains("no snapshot of an LU"));
-    assert!(say(pool.rollback(99, made[0], false)).contains("no such LU"));
+    assert!(say(pool.rollback(&[(one, made[1])], false)).contains("no snapshot of an LU"));
+    assert!(say(pool.rollback(&[(one, two)], false)).contains("no snapshot of an LU"));
+    assert!(say(pool.rollback(&[(99, made[0])], false)).contains("no such LU"));
+    assert!(say(pool.rollback(&[(one, made[0]); 17], false)).contains("16 at most"));
+    pool.rollback(&[(one, made[0]), (two, made[1])], false)
+        .unwrap_or_else(|error| panic!("{error}"));
     for (lus, what) in
         [(vec![99], "no such LU"), (vec![made[0]], "make a clone"), (vec![one; 17], "16 at most")]
     {

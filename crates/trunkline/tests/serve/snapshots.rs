@@ -137,6 +137,16 @@ fn an_lu_is_written_snapshotted_overwritten_rolled_back_and_cloned_over_deaths_o
     kill_plane(&server);
     assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 2, 3, 0, 5]);
     assert_eq!(Client::of(&server, "ac").read(&BLOCKS), [91, 2, 3, 94, 5]);
+    // Of both, or of none.
+    Client::of(&server, "a0").write(&with([0, 42, 0, 44, 0]), false);
+    let mut client = Client::of(&server, "a1");
+    client.write(&with([51, 0, 53, 0, 0]), false);
+    refused(&server, "snapshot rollback s0", "is in use");
+    assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 42, 3, 44, 5]);
+    drop(client);
+    server.until("its client's end", |server| server.run("snapshot rollback s0").status.success());
+    assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 2, 3, 0, 5]);
+    assert_eq!(Client::of(&server, "a1").read(&BLOCKS), [11, 0, 0, 14, 0]);
     // What shares keeps its size and what it holds.
     refused(&server, "lu resize lu0 192MiB", "shares what it holds");
     refused(&server, "lu resize lu0 64MiB --shrink", "shares what it holds");
