@@ -57,6 +57,7 @@ pub fn change_one(process: &mut Process, scene: &Scene, counts: &mut Counts) -> 
     let _changing = Under::new(Phase::Changing);
     match changed {
         Changed::Presence => return renew(process, scene, number),
+        Changed::Truncated => return truncate(process, scene, number),
         Changed::Map => return map(process, scene, number, counts),
         Changed::Unit => return remake(process, scene, counts),
         Changed::Size => return resize(process, scene, counts),
@@ -199,6 +200,52 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
     Ok(())
 }
 
+impl Any {
+    /// Its memory is taken away, or a part; whether it is.
+    pub fn loses_memory(&mut self) -> bool {
+        match self {
+            Any::Block(client) => {
+                client.loses_memory();
+                true
+            }
+            Any::Scsi(client) => client.loses_memory(),
+        }
+    }
+
+    /// After that it starts again, when nothing of it is under way.
+    pub fn starts_again(&mut self) -> Result<(), String> {
+        let again = match self {
+            Any::Block(client) => Any::Block(client.started_again()),
+            Any::Scsi(client) => Any::Scsi(client.started_again()?),
+        };
+        *self = again;
+        Ok(())
+    }
+}
+
+/// The memory of a client ends before, as where its host is out of it. Whatever it has asked is done with less, or stops; then it starts again, with nothing under
+/// way.
+fn truncate(process: &mut Process, scene: &Scene, number: usize) -> Result<(), String> {
+    let Process { sessions, house, .. } = process;
+    let (session, client) = (&mut sessions[number], &scene.clients[number]);
+    if !client.borrow_mut().loses_memory() {
+        return Ok(());
+    }
+    (0..sim::pick(60)).for_each(|_| sim::others());
+    let removed = sim::once_in(2);
+    scene.unit.borrow_mut().leave(number);
+    session.leave(removed);
+    client.borrow_mut().starts_again()?;
+    scene.removed.set(true);
+    // What the one before has not heard of was counted, where the adapter is the same.
+    client.borrow_mut().front_mut().is_counted = removed;
+    let said = client.borrow().front().says(true, scene.drawn.in_bytes);
+    session.come(house, said, removed)?;
+    bring(session, client, scene)?;
+    scene.unit.borrow_mut().arrive(number);
+    Ok(())
+}
+
 /// The client that lies comes. What it says may be refused: then it goes.
 pub fn come_liar(process: &mut Process, scene: &Scene) {
     let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return };
@@ -241,6 +288,9 @@ fn leave_liar(process: &mut Process, removed: bool) {
     session.iter_mut().for_each(|session| session.leave(removed));
 }
 
+/// So much longer it stays as it is when it has nothing more to say.
+const RESTS: u64 = 8;
+
 /// Something that the client that lies does with its session, or that its volume does.
 pub fn change_liar(process: &mut Process, scene: &Scene) -> Result<(), String> {
     let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return Ok(()) };
@@ -250,7 +300,9 @@ pub fn change_liar(process: &mut Process, scene: &Scene) -> Result<(), String> {
         let file = std::fs::File::open(scene.path_of_liar()).map_err(|error| error.to_string())?;
         kernel::hang(file.as_fd(), 1_000_000 << sim::pick(4));
     }
-    if !sim::once_in(lying.change_every) {
+    // One that has nothing more to say comes and goes seldom: what is new then is that it comes and goes.
+    let rests = if liar.borrow().left == 0 { RESTS } else { 1 };
+    if !sim::once_in(lying.change_every * rests) {
         return Ok(());
     }
     sim::met("a liar changes");

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use memory::{IoBuf, sim};
+use uring::sim::{self as kernel, Errors};
 use vring::GuestAddr;
 use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
 use crate::atlas::Phase;
 use crate::front::{Can, Front};
-use crate::oracle::{Disk, Stamp, Ticket};
+use crate::oracle::{Disk, Stamp, Ticket, Touch};
 
 pub const SECTOR: u64 = 512;
 
@@ -58,6 +59,14 @@ enum Asked {
 }
 
 impl Asked {
+    fn touch(&self) -> Touch {
+        match self {
+            Asked::Read(..) => Touch::Reads,
+            Asked::Write(..) | Asked::Discard(_) => Touch::Writes,
+            Asked::Flush(_) => Touch::Flushes,
+        }
+    }
+
     fn phase(&self) -> usize {
         let phase = match self {
             Asked::Read(..) => Phase::Read,
@@ -85,9 +94,12 @@ pub struct Client {
     sectors: u64,
     places: Vec<Place>,
     free: Vec<usize>,
-    sent: BTreeMap<u64, Asked>,
+    /// With what had failed before.
+    sent: BTreeMap<u64, (Asked, Errors)>,
     next: u64,
     stamps: Rc<RefCell<Stamp>>,
+    /// Zeroes that may be written instead of what memory had that was taken away.
+    zeroes: Vec<Ticket>,
     pub count: Count,
 }
 
@@ -133,6 +145,7 @@ impl Client {
             sent: BTreeMap::new(),
             next: 0,
             stamps: Rc::clone(stamps),
+            zeroes: Vec::new(),
             count: Count { left, ..Count::default() },
             habits,
         }
@@ -148,6 +161,34 @@ impl Client {
         client
     }
 
+    /// Its memory is taken away under what it has asked.
+    pub fn loses_memory(&mut self) {
+        self.front.loses_memory();
+        let mut disk = self.disk.borrow_mut();
+        for (asked, _) in self.sent.values() {
+            if let Asked::Write(_, sectors) = asked {
+                self.zeroes.push(disk.write(sectors.clone(), 0, true));
+            }
+        }
+    }
+
+    /// Nothing of what it had asked is under way, and it starts again.
+    pub fn started_again(&mut self) -> Client {
+        let mut disk = self.disk.borrow_mut();
+        for (asked, _) in std::mem::take(&mut self.sent).into_values() {
+            sim::leave(asked.phase());
+            match asked {
+                Asked::Read(ticket, _) | Asked::Flush(ticket) => {
+                    disk.was_read(ticket, None).expect("no values");
+                }
+                Asked::Write(ticket, _) | Asked::Discard(ticket) => disk.written(ticket, false),
+            }
+        }
+        self.zeroes.drain(..).for_each(|ticket| disk.written(ticket, false));
+        drop(disk);
+        self.rebooted()
+    }
+
     /// At most one request is under way: it never waits for others' lists.
     pub fn is_modest(&self) -> bool {
         self.habits.depth == 1
@@ -159,7 +200,7 @@ impl Client {
 
     /// Something, or nothing; whether it did something.
     pub fn step(&mut self) -> bool {
-        if self.count.wrong.is_some() {
+        if self.count.wrong.is_some() || self.front.is_gone {
             return false;
         }
         match self.front.lines[0].begin_step(&self.front.name) {
@@ -293,7 +334,7 @@ impl Client {
                     )
                 });
                 sim::enter(asked.phase());
-                self.sent.insert(token, asked);
+                self.sent.insert(token, (asked, kernel::errors()));
                 self.next += 1;
                 self.count.left -= 1;
             }
@@ -311,7 +352,7 @@ impl Client {
     }
 
     fn judge(&mut self, token: u64, written: u32) -> Result<(), String> {
-        let asked =
+        let (asked, failed_before) =
             self.sent.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
         sim::leave(asked.phase());
         let at = (token & 0xffff) as usize;
@@ -338,6 +379,10 @@ impl Client {
             Asked::Discard(_) => seen.discards += 1,
         });
         let mut disk = self.disk.borrow_mut();
+        if !done {
+            let excused = disk.may_fail(asked.touch(), failed_before);
+            excused.map_err(|wrong| format!("request {token:#x}: {wrong}"))?;
+        }
         match asked {
             Asked::Flush(ticket) => disk.flushed(ticket, done),
             Asked::Write(ticket, _) | Asked::Discard(ticket) => disk.written(ticket, done),

@@ -25,7 +25,7 @@ pub const CONTROL_CONTROLS: [Control; 5] = [
 ];
 
 /// The controls.
-pub const CONTROLS: [Control; 22] = [
+pub const CONTROLS: [Control; 24] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -87,4 +87,6 @@ pub const CONTROLS: [Control; 22] = [
         what: "reservations that a process which died had not brought to the disk are relied on",
     },
     Control { name: "abort-uncounted", what: "commands that a function has ended are not counted" },
+    Control { name: "passing-fails", what: "what the kernel cannot do now has failed for good" },
+    Control { name: "abort-neighbours", what: "ABORT TASK SET ends the commands of all clients" },
 ];

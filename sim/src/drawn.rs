@@ -121,6 +121,8 @@ pub enum Changed {
     Bounds,
     /// They go, or their adapter is removed, and come again.
     Presence,
+    /// Their memory is truncated under them, and they start again.
+    Truncated,
     /// The unit is taken from one of them, or given again.
     Map,
     /// The unit is made anew.
@@ -130,12 +132,13 @@ pub enum Changed {
 }
 
 impl Changed {
-    const ALL: [Changed; 8] = [
+    const ALL: [Changed; 9] = [
         Changed::Memory,
         Changed::Enabled,
         Changed::Marks,
         Changed::Bounds,
         Changed::Presence,
+        Changed::Truncated,
         Changed::Map,
         Changed::Unit,
         Changed::Size,
@@ -149,6 +152,7 @@ impl Changed {
             Changed::Marks => "marks begin again",
             Changed::Bounds => "bounds change",
             Changed::Presence => "a client goes",
+            Changed::Truncated => "a client is truncated",
             Changed::Map => "a LUN map changes",
             Changed::Unit => "a unit is made anew",
             Changed::Size => "a volume's size changes",
@@ -158,6 +162,7 @@ impl Changed {
     fn draw(scsi: bool, read_only: bool) -> Vec<Changed> {
         let may = |changed: &Changed| match changed {
             Changed::Bounds => scsi,
+            Changed::Truncated => sim::once_in(3),
             Changed::Map | Changed::Unit => scsi && sim::once_in(3),
             Changed::Size => !read_only && sim::once_in(3),
             _ => true,
@@ -193,7 +198,13 @@ impl Drawn {
         let mut random = Random::new(mix(seed ^ 0x6ee9));
         drawn.keep_fails = [0, 0, 8, 60][random.below(4) as usize];
         if drawn.death_every > 0 {
-            drawn.keep_dies = [0, 12][random.below(2) as usize];
+            drawn.keep_dies = [0, 0, 12, 4][random.below(4) as usize];
+            if drawn.keep_dies > 0
+                && let Some(orders) = &mut drawn.orders
+            {
+                // What such a death leaves unsettled is seen where the power fails after it.
+                (orders.aptpl, drawn.power_every) = (true, 2);
+            }
         }
         drawn.faults.workers = drawn.liar.is_some();
         drawn

@@ -260,13 +260,16 @@ impl Fence {
     pub fn begin(&mut self, who: Who, act: Act) -> Order {
         self.next += 1;
         self.open.insert(self.next, (who, act));
-        self.spread();
+        // What else may happen has happened in one of them already.
+        let next: Vec<World> =
+            self.worlds.iter().map(|world| world.after(self.next, (who, act))).collect();
+        let new = next.into_iter().filter(|world| self.worlds.insert(world.clone())).collect();
+        self.spread(new);
         self.next
     }
 
-    /// Whatever may happen has happened in one of the worlds.
-    fn spread(&mut self) {
-        let mut new: Vec<World> = self.worlds.iter().cloned().collect();
+    /// Whatever may happen has happened in one of the worlds, of which these are new.
+    fn spread(&mut self, mut new: Vec<World>) {
         while let Some(world) = new.pop() {
             for (order, act) in &self.open {
                 if world.done.contains_key(order) || self.barred.contains(order) {
@@ -345,7 +348,7 @@ impl Fence {
             }
             self.worlds.insert(world);
         }
-        self.spread();
+        self.spread(self.worlds.iter().cloned().collect());
     }
 
     /// The hosts of the clients lose their power: nobody asks any more.

@@ -45,6 +45,10 @@ pub struct Front {
     kept: File,
     pub config: DriverConfig,
     pub lines: Vec<Line>,
+    /// Its memory is not what it was: it does nothing any more.
+    pub is_gone: bool,
+    /// What is counted of it is what it has seen.
+    pub is_counted: bool,
 }
 
 /// What a line can do.
@@ -86,7 +90,8 @@ impl Front {
             heard: u64::MAX,
         };
         let lines = numbers.iter().map(line).collect();
-        Front { name, memory, region, kept, config, lines }
+        let (is_gone, is_counted) = (false, true);
+        Front { name, memory, region, kept, config, lines, is_gone, is_counted }
     }
 
     /// What it tells a server before it speaks of its rings.
@@ -101,6 +106,16 @@ impl Front {
     /// What it tells of its rings.
     pub fn rings(&self) -> Vec<Ring> {
         self.lines.iter().map(Line::says).collect()
+    }
+
+    /// A part of its memory is taken away, and it does nothing any more.
+    pub fn loses_memory(&mut self) {
+        let pages = self.memory.file().metadata().expect("a memfd").len() / 4096;
+        let bytes = sim::pick(pages as usize) as u64 * 4096;
+        sim::met("a client's memory goes");
+        sim::tell(|| format!("{}: its memory has {bytes} bytes from now on", self.name));
+        self.memory.file().set_len(bytes).expect("a memfd");
+        self.is_gone = true;
     }
 
     /// Why it waits for ever: what each queue with something under way lacks.
@@ -124,6 +139,11 @@ impl Front {
 
     /// What is counted of it begins anew.
     pub fn is_counted_anew(&mut self) {
+        self.is_counted = true;
+        if self.is_gone {
+            // Its rings are not read any more.
+            return;
+        }
         for line in &mut self.lines {
             let used = line.driver.used_index();
             line.before = used.wrapping_sub(line.taken);

@@ -12,6 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uring::sim::{self as kernel, Errors};
+
 /// A value of a sector: the number of the write that it is from; 0: zeroes.
 pub type Stamp = u64;
 
@@ -61,10 +63,26 @@ impl Sector {
     }
 }
 
+/// Values of which there are few.
+#[derive(Debug)]
+struct Allowed(Vec<Stamp>);
+
+impl Allowed {
+    fn contains(&self, stamp: &Stamp) -> bool {
+        self.0.contains(stamp)
+    }
+
+    fn insert(&mut self, stamp: Stamp) {
+        if !self.0.contains(&stamp) {
+            self.0.push(stamp);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Read {
     sectors: std::ops::Range<u64>,
-    allowed: Vec<BTreeSet<Stamp>>,
+    allowed: Vec<Allowed>,
     /// No write overlapped, for each sector.
     alone: Vec<bool>,
 }
@@ -81,11 +99,39 @@ pub struct Disk {
     reads: BTreeMap<Ticket, Read>,
     writes: BTreeMap<Ticket, std::ops::Range<u64>>,
     next: Ticket,
+    /// Nobody may write.
+    read_only: bool,
+    /// It was smaller at some time.
+    was_cut: bool,
+}
+
+/// What a request asks of the medium, for what may excuse that it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    Reads,
+    Writes,
+    Flushes,
+    /// Reads, and then writes.
+    Compares,
 }
 
 impl Disk {
-    /// What was there before anybody wrote.
+    /// A request failed since the medium did: that has happened. What was asked when it had been so often is `since`. A write or a flush may fail
+    /// for an earlier one, after which nobody knows what the medium has.
+    pub fn may_fail(&self, touch: Touch, since: Errors) -> Result<(), String> {
+        let now = kernel::errors();
+        let excused = match touch {
+            Touch::Reads => self.was_cut || now.reads > since.reads,
+            Touch::Writes => self.read_only || self.was_cut || now.writes > 0,
+            Touch::Flushes => now.writes > 0,
+            Touch::Compares => self.was_cut || now.writes > 0 || now.reads > since.reads,
+        };
+        if excused { Ok(()) } else { Err(format!("it fails, and nothing has ({touch:?})")) }
+    }
+
+    /// What was there before anybody wrote, and nobody writes.
     pub fn holds(&mut self, values: impl Iterator<Item = Stamp>) {
+        self.read_only = true;
         for (sector, value) in self.sectors.iter_mut().zip(values) {
             sector.possible = BTreeSet::from([value]);
             sector.durable = BTreeSet::from([value]);
@@ -103,6 +149,8 @@ impl Disk {
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
             next: 1,
+            read_only: false,
+            was_cut: false,
         }
     }
 
@@ -117,7 +165,8 @@ impl Disk {
         let of = |at: u64| {
             let sector = &self.sectors[at as usize];
             let open = sector.open.values().filter(|open| !open.barred).map(|open| open.stamp);
-            (sector.possible.iter().copied().chain(open).collect(), sector.open.is_empty())
+            let all = sector.possible.iter().copied().chain(open);
+            (Allowed(all.collect()), sector.open.is_empty())
         };
         let (allowed, alone) = sectors.clone().map(of).unzip();
         self.reads.insert(ticket, Read { sectors, allowed, alone });
@@ -167,6 +216,11 @@ impl Disk {
         }
     }
 
+    /// What a write is to write to.
+    pub fn sectors_of(&self, ticket: Ticket) -> std::ops::Range<u64> {
+        self.writes[&ticket].clone()
+    }
+
     /// Nothing of a write happens from now on: where the medium does not have its value now, that does not appear any more.
     pub fn bar(&mut self, ticket: Ticket) {
         let Some(sectors) = self.writes.get(&ticket).cloned() else { return };
@@ -203,6 +257,7 @@ impl Disk {
 
     /// The disk ends here from now on, and what was behind is gone.
     pub fn cut(&mut self, end: u64) {
+        self.was_cut = true;
         let gone = self.sectors.iter_mut().skip(end as usize);
         for sector in gone {
             sector.possible = BTreeSet::from([0]);
@@ -244,7 +299,7 @@ impl Disk {
     /// Whether what a read has begun to read may be another value than one of these two.
     pub fn may_differ(&self, ticket: Ticket, values: [Stamp; 2]) -> bool {
         let read = &self.reads[&ticket];
-        read.allowed.iter().flatten().any(|stamp| !values.contains(stamp))
+        read.allowed.iter().flat_map(|it| &it.0).any(|stamp| !values.contains(stamp))
     }
 
     /// A flush begins.
@@ -309,7 +364,7 @@ impl Disk {
             if !read.allowed[index].contains(value) {
                 return Err(format!(
                     "sector {at} was read as {value}, and it can only be one of {:?}",
-                    read.allowed[index]
+                    read.allowed[index].0
                 ));
             }
             let sector = &mut self.sectors[at as usize];
@@ -337,6 +392,21 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_has_a_reason() {
+        let look = || Box::new(|sectors: std::ops::Range<u64>| sectors.map(|_| None).collect());
+        let mut disk = Disk::new(4, look(), false);
+        for touch in [Touch::Reads, Touch::Writes, Touch::Flushes, Touch::Compares] {
+            assert!(disk.may_fail(touch, Errors::default()).is_err(), "nothing has: {touch:?}");
+        }
+        disk.cut(2);
+        assert!(disk.may_fail(Touch::Reads, Errors::default()).is_ok(), "it ends before");
+        let mut disk = Disk::new(4, look(), false);
+        disk.holds(1..=4);
+        assert!(disk.may_fail(Touch::Writes, Errors::default()).is_ok(), "nobody may write");
+        assert!(disk.may_fail(Touch::Reads, Errors::default()).is_err());
+    }
 
     #[test]
     fn an_older_value_never_returns() {

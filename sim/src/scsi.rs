@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use memory::sim;
+use uring::sim::{self as kernel, Errors};
 use vring::GuestAddr;
 use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
@@ -14,7 +15,7 @@ use crate::drawn::Ordering;
 use crate::fence::{Act, Order};
 use crate::front::{Can, Front};
 use crate::less::Less;
-use crate::oracle::{Disk, Stamp, Ticket};
+use crate::oracle::{Disk, Stamp, Ticket, Touch};
 use crate::unit::{Name, Presence, Unit};
 
 mod answer;
@@ -93,6 +94,17 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whom a failing medium concerns.
+    fn touch(&self) -> Option<Touch> {
+        match self {
+            Kind::Read(..) => Some(Touch::Reads),
+            Kind::Write(..) => Some(Touch::Writes),
+            Kind::Compare { .. } => Some(Touch::Compares),
+            Kind::Flush(_) => Some(Touch::Flushes),
+            Kind::Order(..) | Kind::Other => None,
+        }
+    }
+
     fn phase(&self) -> usize {
         let phase = match self {
             Kind::Read(..) | Kind::Other => Phase::Read,
@@ -113,6 +125,10 @@ struct Asked {
     map: u64,
     /// Its queue, and its place there.
     place: (usize, usize),
+    /// What had failed before.
+    errors: Errors,
+    /// What had been that ends commands of its client's, if nothing of that was under way.
+    ends: Option<u64>,
 }
 
 /// A function that was sent.
@@ -155,6 +171,8 @@ pub struct ScsiClient {
     /// The key that it takes itself to be registered with.
     key: u64,
     tally: Rc<Tally>,
+    /// Zeroes that may be written instead of what memory had that was taken away.
+    zeroes: Vec<Ticket>,
     pub count: Count,
 }
 
@@ -221,6 +239,7 @@ impl ScsiClient {
             known: BTreeMap::new(),
             key: 0,
             tally: Rc::clone(tally),
+            zeroes: Vec::new(),
             count: Count { left, ..Count::default() },
             habits,
         }
@@ -245,6 +264,53 @@ impl ScsiClient {
         self.habits.queues
     }
 
+    /// Its memory is taken away under what it has asked; not where that would make something else of an order for reservations. Whether it is.
+    pub fn loses_memory(&mut self) -> bool {
+        if self.sent.values().any(|asked| matches!(asked.kind, Kind::Order(..))) {
+            return false;
+        }
+        self.front.loses_memory();
+        let mut disk = self.disk.borrow_mut();
+        for asked in self.sent.values() {
+            let sectors = match &asked.kind {
+                Kind::Write(ticket, _) => disk.sectors_of(*ticket),
+                Kind::Compare { at, .. } => *at..*at + 1,
+                _ => continue,
+            };
+            self.zeroes.push(disk.write(sectors, 0, true));
+        }
+        true
+    }
+
+    /// Nothing of what it had asked is under way, and it starts again.
+    pub fn started_again(&mut self) -> Result<ScsiClient, String> {
+        let (mut disk, mut unit) = (self.disk.borrow_mut(), self.unit.borrow_mut());
+        for (token, asked) in std::mem::take(&mut self.sent) {
+            sim::leave(asked.kind.phase());
+            let name = (self.number, token);
+            unit.sent.remove(&name);
+            unit.due.remove(&name);
+            unit.fence.accessed(self.number, token, None)?;
+            match asked.kind {
+                Kind::Read(ticket, _) | Kind::Flush(ticket) => disk.was_read(ticket, None)?,
+                Kind::Write(ticket, _) => disk.written(ticket, false),
+                Kind::Compare { read, write, .. } => {
+                    disk.was_read(read, None)?;
+                    disk.written(write, false);
+                }
+                Kind::Order(..) => unreachable!("there is none: see where it loses its memory"),
+                Kind::Other => {}
+            }
+        }
+        for function in std::mem::take(&mut self.functions).into_values() {
+            sim::leave(Phase::Function as usize);
+            unit.function_ends(self.number, function.subtype);
+        }
+        self.zeroes.drain(..).for_each(|ticket| disk.written(ticket, false));
+        drop((disk, unit));
+        Ok(self.rebooted())
+    }
+
     /// At most one command of a queue is under way: it never waits for others' lists.
     pub fn is_modest(&self) -> bool {
         self.habits.depth == 1
@@ -256,7 +322,7 @@ impl ScsiClient {
 
     /// Something, or nothing; whether it did something.
     pub fn step(&mut self) -> bool {
-        if self.count.wrong.is_some() {
+        if self.count.wrong.is_some() || self.front.is_gone {
             return false;
         }
         let stepped = self.look_for_due().and_then(|()| self.go_on());
@@ -392,6 +458,7 @@ impl ScsiClient {
             return self.free_controls.push(at);
         }
         self.next += 1;
+        self.unit.borrow_mut().function_begins(self.number, subtype);
         sim::tell(|| format!("{}: function {subtype} ({id:#x}) is {token:#x}", self.front.name));
         sim::enter(Phase::Function as usize);
         self.functions.insert(token, Function { subtype, scope, map, place: at, arrived });
@@ -403,6 +470,7 @@ impl ScsiClient {
             self.functions.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
         sim::leave(Phase::Function as usize);
         let Function { subtype, scope, map, place, arrived } = function;
+        self.unit.borrow_mut().function_ends(self.number, subtype);
         let mut response = [0];
         self.controls[place].inward.buf.read(0, &mut response);
         self.free_controls.push(place);

@@ -131,6 +131,9 @@ fn sum<'a>(seen: impl Iterator<Item = &'a Seen>) -> [u64; COUNTERS.len()] {
 pub fn look_at_counters(process: &Process, scene: &Scene) -> Result<(), String> {
     let clients: Vec<_> = scene.clients.iter().map(|client| client.borrow()).collect();
     for (session, client) in process.sessions.iter().zip(&clients) {
+        if !client.front().is_counted {
+            continue;
+        }
         for line in &client.front().lines {
             let counted = |counter| session.counted(line.number, counter);
             let of = |wrong| format!("of {} queue {} {wrong}", client.front().name, line.number);

@@ -39,6 +39,8 @@ pub struct Unit {
     withdrawn: BTreeMap<usize, Vec<(u64, Stamp)>>,
     /// The medium was smaller at some time.
     pub was_cut: bool,
+    /// Whatever ends commands, by client: how often that was asked for, and how many of these are under way.
+    ends: Vec<(u64, u64)>,
 }
 
 impl Unit {
@@ -47,8 +49,51 @@ impl Unit {
     /// A client has it not.
     pub const AWAY: u64 = 2;
 
+    /// Whose commands a function may end.
+    fn ended_by(&mut self, client: usize, subtype: u32) -> impl Iterator<Item = &mut (u64, u64)> {
+        let all = matches!(subtype, 3 | 5);
+        let mine = self.ends.iter_mut().enumerate();
+        let mine = mine.filter(move |(number, _)| subtype != 6 && (all || *number == client));
+        mine.map(|(_, ends)| ends)
+    }
+
+    /// A function is sent.
+    pub fn function_begins(&mut self, client: usize, subtype: u32) {
+        self.ended_by(client, subtype)
+            .for_each(|(times, now)| (*times, *now) = (*times + 1, *now + 1));
+    }
+
+    /// It is answered.
+    pub fn function_ends(&mut self, client: usize, subtype: u32) {
+        self.ended_by(client, subtype).for_each(|(_, now)| *now -= 1);
+    }
+
+    /// Somebody is to be shut out, with his commands.
+    pub fn abort_begins(&mut self) {
+        self.ends.iter_mut().for_each(|(times, now)| (*times, *now) = (*times + 1, *now + 1));
+    }
+
+    /// That is answered.
+    pub fn abort_ends(&mut self) {
+        self.ends.iter_mut().for_each(|(_, now)| *now -= 1);
+    }
+
+    /// How often the commands of a client may have been ended; `None` while they may be now.
+    pub fn ends_of(&self, client: usize) -> Option<u64> {
+        let (times, now) = self.ends[client];
+        (now == 0 && self.presence(client).is_some()).then_some(times)
+    }
+
+    /// Something happens to a client in which its commands may end.
+    fn upsets(&mut self, client: usize) {
+        if let Some((times, _)) = self.ends.get_mut(client) {
+            *times += 1;
+        }
+    }
+
     /// It is being taken from a client.
     pub fn take(&mut self, client: usize) {
+        self.upsets(client);
         self.maps[client] += 1;
     }
 
@@ -91,6 +136,7 @@ impl Unit {
             self.visits.push(0);
             self.arrived.push(None);
             self.maps.push(0);
+            self.ends.push((0, 0));
         }
     }
 
@@ -100,6 +146,7 @@ impl Unit {
         self.due.clear();
         self.won.clear();
         self.orders.clear();
+        self.ends.iter_mut().for_each(|(_, now)| *now = 0);
         self.fence.lose_power();
     }
 
@@ -120,6 +167,7 @@ impl Unit {
 
     /// A client goes, to come again.
     pub fn leave(&mut self, client: usize) {
+        self.upsets(client);
         if let Some(visits) = self.visits.get_mut(client) {
             *visits += 1;
         }
@@ -136,6 +184,35 @@ impl Unit {
         }
         self.visits.iter_mut().for_each(|visits| *visits += 1);
         self.shifts.iter_mut().for_each(|shifts| *shifts += 1 + *shifts % 2);
+        (0..self.ends.len()).for_each(|client| self.upsets(client));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_end_for_what_concerns_their_client() {
+        let mut unit = Unit::default();
+        for client in 0..2 {
+            unit.introduce(client);
+            unit.arrive(client);
+        }
+        let before = unit.ends_of(1);
+        assert!(before.is_some());
+        // ABORT TASK SET of the other one; then CLEAR TASK SET.
+        unit.function_begins(0, 1);
+        assert_eq!((unit.ends_of(0), unit.ends_of(1)), (None, before));
+        unit.function_ends(0, 1);
+        unit.function_begins(0, 3);
+        assert_eq!(unit.ends_of(1), None, "it may end at any time");
+        unit.function_ends(0, 3);
+        assert!(unit.ends_of(1).is_some() && unit.ends_of(1) != before);
+        // A query ends nothing.
+        let before = unit.ends_of(0);
+        unit.function_begins(0, 6);
+        assert_eq!(unit.ends_of(0), before);
     }
 }

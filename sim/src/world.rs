@@ -250,7 +250,10 @@ fn pass_to_next(clients: &Clients, idle: &Idle) -> bool {
         for client in clients.iter() {
             // One that is in the middle of a step has not kicked yet.
             let Ok(mut client) = client.try_borrow_mut() else { continue };
-            client.front_mut().lines.iter_mut().for_each(|line| line.idles(late));
+            let front = client.front_mut();
+            if !front.is_gone {
+                front.lines.iter_mut().for_each(|line| line.idles(late));
+            }
         }
     }
     sim::pass(passes);
@@ -550,6 +553,11 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
     let volume = block::open_for(&*keeper.borrow(), Some("sim"), &spec, &mut |_| {})
         .map_err(|error| format!("the volume is not opened: {error}"))?;
     house.put_volume(spec, volume);
+    for client in clients.iter().filter(|client| client.borrow().front().is_gone) {
+        // The process died under one that was about to start again, and nothing of that is under way.
+        client.borrow_mut().starts_again()?;
+        client.borrow_mut().front_mut().is_counted_anew();
+    }
     if drawn.scsi.is_some() {
         let keep = Some(folder.join("disk.pr"));
         let read_only = drawn.spec.read_only;

@@ -25,8 +25,8 @@ use crate::storage::{OpenVolume, Storage};
 mod plane;
 mod wire;
 
-pub use plane::{Handler, end_threads};
-pub(crate) use plane::{belongs, stats};
+pub use plane::{Handler, end_threads, hold};
+pub(crate) use plane::{belongs, held, stats};
 
 use wire::Wire;
 
@@ -364,6 +364,9 @@ impl Session {
         let drain = if removed { Drain::SkipWaits } else { Drain::Ordinary };
         self.shared.queues().end_session(drain);
         self.shared.device.client_lost();
+        if self.trouble().is_some() {
+            self.shared.left();
+        }
         if removed {
             self.shared.queues().release_stats();
             self.shared.device.removed();

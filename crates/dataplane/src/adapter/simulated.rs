@@ -7,7 +7,13 @@ impl Shared {
     /// What the client broke.
     pub(crate) fn trouble(&self) -> Option<String> {
         let condition = locked(&self.condition);
-        condition.reason.clone().filter(|_| condition.broken)
+        // Asked in each step of a run.
+        if condition.broken { condition.reason.clone() } else { None }
+    }
+
+    /// Its client has gone, and what it broke with it.
+    pub(crate) fn left(&self) {
+        locked(&self.condition).leave(&Ended::Removed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The message handler of a data plane, for a simulated control plane. Clients come and go as the adapters count them; what they read and write is
 //! not here.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +17,17 @@ thread_local! {
     static STATS: Arc<StatsRegion> = Arc::new(StatsRegion::create(1).expect("memory for statistics"));
     /// The threads of the process, but its channels'.
     static THREADS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Until when files are held by what a process that has died has under way.
+    static HELD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Files are held by what a process that has died has under way, until this moment: who opens one waits so long.
+pub fn hold(until: u64) {
+    HELD.set(until);
+}
+
+pub(crate) fn held() -> u64 {
+    HELD.get()
 }
 
 pub(crate) fn stats() -> Arc<StatsRegion> {

@@ -25,6 +25,15 @@ pub struct Faults {
     pub workers: bool,
 }
 
+/// How often something has gone wrong that no new try mends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Reads that failed.
+    pub reads: u64,
+    /// Writes and write-back that failed.
+    pub writes: u64,
+}
+
 /// Something goes wrong once in so many times.
 pub(super) fn fails(what: &'static str, times: u64) -> bool {
     sim::once_in(times) && {
