@@ -1,6 +1,7 @@
 //! One simulation of the control plane: a server with its store and its supervisor, the message handler of a data plane, callers, and what goes wrong
 //! between them; then the end, when everything must be as it was asked for. See `docs/simulator.md`.
 
+mod again;
 mod asks;
 mod disk;
 mod files;
@@ -35,6 +36,7 @@ use uring::sim::{self as kernel, Faults};
 use crate::counts::Counts;
 use crate::plan::{Outcome, Plan};
 use crate::world::words;
+use again::Again;
 use asks::{Asked, End};
 
 thread_local! {
@@ -113,6 +115,7 @@ pub fn run(plan: &Plan) -> Outcome {
     asks::new();
     asks::begin_marks();
     judge::new();
+    dataplane::sim::hold(0);
     planes::new(PathBuf::from(&folder).join("dataplane-main.sock"));
     // One that is not whole is not in its place.
     LIFE.set((0, true));
@@ -165,6 +168,10 @@ struct Drawn {
     files_every: u64,
     leaves_every: u64,
     clients_every: u64,
+    /// What a data plane that dies has under way holds its files for a while.
+    holds: bool,
+    /// Everything that there can be is asked for first.
+    whole: bool,
 }
 
 fn rarely(share: u64, every: usize) -> u64 {
@@ -184,6 +191,7 @@ struct World {
     known: Desired,
     locked: BTreeMap<String, File>,
     away: Vec<String>,
+    again: Again,
     steps: u64,
     round: u64,
 }
@@ -231,7 +239,7 @@ impl World {
     fn draw(plan: &Plan, paths: Paths, folder: String) -> World {
         let less = &plan.less;
         let part = |part: &str, value: u64| if less.has(part) { value } else { 0 };
-        let drawn = Drawn {
+        let mut drawn = Drawn {
             rounds: 1 + part("rounds", sim::pick(3) as u64) as usize,
             asks: less.requests(2 + sim::pick(12) as u32) as usize,
             callers: less.clients(1 + sim::pick(3)),
@@ -248,7 +256,10 @@ impl World {
             files_every: part("files", rarely(3, 5)),
             leaves_every: part("leaves", rarely(3, 6)),
             clients_every: part("clients", rarely(2, 2)),
+            holds: sim::once_in(2) && less.has("holds"),
+            whole: false,
         };
+        drawn.single_out(plan.seed, less);
         World {
             drawn,
             paths,
@@ -259,6 +270,7 @@ impl World {
             known: Desired::default(),
             locked: BTreeMap::new(),
             away: Vec::new(),
+            again: Again::default(),
             steps: 0,
             round: 0,
         }
@@ -305,8 +317,11 @@ impl World {
             return Err(finding);
         }
         if planes::is_doomed() {
+            self.part();
             planes::die();
+            self.hold();
         }
+        self.come_again()?;
         if !LIFE.get().1 {
             if LIFE.get().0 > 0 {
                 counts.deaths += 1;
@@ -318,6 +333,8 @@ impl World {
                     disk::lose_power();
                     planes::die();
                     self.forget_memory();
+                    self.again = Again::default();
+                    dataplane::sim::hold(0);
                 }
             }
             self.begin();
@@ -398,7 +415,10 @@ impl World {
             self.known = server.desired();
         }
         self.asked += 1;
-        let asked = asks::draw(self.asked, &self.known, &self.folder);
+        let asked = match self.drawn.whole && self.asked == 1 {
+            true => judge::apply(1, asks::whole(&self.folder)),
+            false => asks::draw(self.asked, &self.known, &self.folder),
+        };
         self.send(&server, asked);
     }
 
@@ -499,6 +519,7 @@ impl World {
         disk::dies_in(None);
         planes::be_silent(false);
         self.locked.clear();
+        dataplane::sim::hold(0);
         for name in std::mem::take(&mut self.away) {
             files::bring_back(&format!("{}/{name}", self.folder), &name);
         }

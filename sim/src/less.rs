@@ -26,7 +26,7 @@ pub const PARTS: [(&str, &str); 15] = [
 ];
 
 /// The same of the control plane's.
-pub const CONTROL_PARTS: [(&str, &str); 13] = [
+pub const CONTROL_PARTS: [(&str, &str); 14] = [
     ("crashes", "deaths of the server"),
     ("power", "deaths of the host"),
     ("disk", "errors of the store's disk"),
@@ -37,6 +37,7 @@ pub const CONTROL_PARTS: [(&str, &str); 13] = [
     ("starts", "data planes that do not start"),
     ("late", "answers that come late"),
     ("files", "files that are locked or away"),
+    ("holds", "files that what a dead data plane has under way holds"),
     ("leaves", "callers that leave"),
     ("clients", "clients"),
     ("rounds", "more rounds than one"),

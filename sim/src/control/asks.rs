@@ -197,6 +197,29 @@ fn changed(object: Object, folder: &str) -> Option<(String, Option<Value>)> {
     Some((attribute.to_owned(), value))
 }
 
+/// A configuration with everything that goes together: no volume is written by two.
+pub fn whole(folder: &str) -> Desired {
+    let mut wanted = Desired::default();
+    for (object, name) in NAMES.into_iter().filter(|(_, name)| !["b1", "m1"].contains(name)) {
+        wanted[object].insert(name.to_owned(), made(object, name, folder));
+    }
+    for (object, name, attribute, value) in [
+        (Object::Adapter, "b0", "volume", "v0"),
+        (Object::Target, "t0", "luns", "0=v1"),
+        (Object::Target, "t1", "luns", "0=v2"),
+        (Object::Vtd, "d0", "volume", "v3"),
+        (Object::Zone, "z0", "members", "c0,t0,t1"),
+        (Object::Mask, "m0", "targets", "t0,t1"),
+    ] {
+        wanted[object].or_default(name).insert(attribute.to_owned(), text(value));
+    }
+    for name in ["v0", "v1", "v2", "v3"] {
+        let volume = wanted[Object::Volume].or_default(name);
+        volume.entry("create".to_owned()).and_modify(|create| *create = Value::Switch(true));
+    }
+    wanted
+}
+
 /// Draws what is asked next; `known` is what the caller read a while ago.
 pub fn draw(number: u64, known: &Desired, folder: &str) -> Asked {
     let mut marks = BTreeMap::new();
@@ -216,10 +239,7 @@ pub fn draw(number: u64, known: &Desired, folder: &str) -> Asked {
             let mut wanted =
                 if prune || sim::once_in(2) { known.clone() } else { Desired::default() };
             if known[Object::Volume].is_empty() && sim::once_in(2) {
-                // A whole configuration.
-                for (object, name) in NAMES {
-                    wanted[object].insert(name.to_owned(), made(object, name, folder));
-                }
+                wanted = whole(folder);
             }
             for _ in 0..1 + sim::pick(4) {
                 let (object, name) = NAMES[sim::pick(NAMES.len())];

@@ -46,6 +46,16 @@ impl World {
         }
     }
 
+    /// A data plane has died, and what it has under way holds its files for a while.
+    pub(super) fn hold(&self) {
+        if self.drawn.holds && sim::once_in(2) {
+            sim::met("files are held");
+            let ms = 1 << sim::pick(13);
+            sim::tell(|| format!("what it has under way holds its files for {ms} ms"));
+            dataplane::sim::hold(sim::moment() + ms * 1_000_000);
+        }
+    }
+
     /// Somebody corrects files that cannot be opened as they are.
     pub(super) fn correct_files(&self) {
         let open = planes::status().map(|status| status.volumes).unwrap_or_default();

@@ -67,7 +67,12 @@ pub async fn end_of(
 
 /// What is there is asked for again.
 pub fn idle(number: u64, state: &Desired) -> Asked {
-    plain(number, Ask::Apply(state.clone(), true))
+    apply(number, state.clone())
+}
+
+/// A configuration is asked for, which has no objects that are known by a mark, or that are there as they are.
+pub fn apply(number: u64, state: Desired) -> Asked {
+    plain(number, Ask::Apply(state, true))
 }
 
 /// A volume of RAM was to become smaller while nobody was there to say that it cannot: somebody corrects that.

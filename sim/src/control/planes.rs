@@ -41,6 +41,8 @@ pub struct Plane {
     pub clients: BTreeMap<String, u64>,
     /// What was changed.
     pub messages: u64,
+    /// Names of what could not be had since it was started.
+    pub failed: BTreeSet<String>,
     /// Adapters that were taken from their clients: when that was told, and since when they had them.
     pub parted: Vec<(u64, String, u64)>,
 }
@@ -156,6 +158,7 @@ impl Launcher for Hand {
         let handler = Handler::start(&socket).map_err(io::Error::other)?;
         with(|plane| {
             plane.pid += 1;
+            plane.failed.clear();
             plane.handler = Some(Rc::new(handler));
         });
         sim::tell(|| format!("server: starts data plane {}", with(|plane| plane.pid)));
@@ -263,6 +266,16 @@ fn name(request: &Request) -> Option<String> {
     })
 }
 
+/// What a message was to bring could not be had.
+fn fails(request: &Request) {
+    let name = match request {
+        Request::PutVolume(spec) => &spec.name,
+        Request::PutUnit(spec) => &spec.name,
+        _ => return,
+    };
+    with(|plane| plane.failed.insert(name.clone()));
+}
+
 impl Link for Line {
     fn call(
         &mut self,
@@ -290,6 +303,7 @@ impl Link for Line {
             matches!(request, Request::PutVolume(_) | Request::PutUnit(_) | Request::PutAdapter(_));
         if puts && sim::once_in(refuses) {
             sim::met("a message is refused");
+            fails(request);
             sim::tell(|| format!("data plane: refuses to {}", what.unwrap_or_default()));
             let failure = Failure {
                 code: FailureCode::System,
@@ -312,6 +326,11 @@ impl Link for Line {
             with(|plane| plane.messages += 1);
         }
         let reply = handler.handle(request.clone());
+        if let Reply::Error(Failure { code, .. }) = &reply
+            && *code != FailureCode::Opening
+        {
+            fails(request);
+        }
         if let Some(what) = &what {
             sim::tell(|| {
                 let answer = match &reply {
