@@ -3,7 +3,7 @@
 //! Such an LU has a [`Chain`]: the layer that it writes to, its *head*, what that lies over, and so on down to the space of an LU. A channel takes each sector from the uppermost [`Space`] that has it. What it
 //! finds in the head is the LU's own, and is overwritten there; whatever else is written the pool is asked for, which makes room in the head.
 //!
-//! Which parts of a layer are written is in the memory that is kept for a successor ([`Parts`](crate::parts::Parts)), where a channel finds them by the block of their chunk. The thread shows a chunk of a layer when it is first
+//! Which parts of a layer are written is in the memory that is kept for a successor ([`Parts`]), where a channel finds them by the block of their chunk. The thread shows a chunk of a layer when it is first
 //! asked for one of the LUs above: from then on every part of it is known, or known not to be there.
 //!
 //! The chain of an LU changes when a snapshot of it is made, or it is rolled back, or gone. It is taken away before that begins, and what channels had begun by it is over before anything follows, as with the
