@@ -34,11 +34,12 @@ pub struct VolumeSpec {
 }
 
 impl VolumeSpec {
-    /// Whether what it is kept in is as large as it was known to be, `found` bytes, so that another size is one to come: it was given while nobody
-    /// was there to resize it.
+    /// Whether what it is kept in is as large as it was known to be, `found` bytes, or has begun to grow from that, so that another size is one to
+    /// come: it was given while nobody was there to resize it.
     #[must_use]
     pub fn is_to_be_resized(&self, found: u64) -> bool {
-        self.kind.identity().is_some_and(|known| known.bytes() == found)
+        let grows = |known: u64| self.bytes.is_some_and(|bytes| (known..bytes).contains(&found));
+        self.kind.identity().is_some_and(|known| known.bytes() == found || grows(known.bytes()))
     }
 
     /// A volume with blocks of 512 bytes, as large as what it is kept in, and nothing around it.

@@ -93,16 +93,6 @@ pub(super) fn open<'a>(
             let help = "put its own one back, mount its file system, or take what is there: `trunkline volume accept`";
             return Err(fail(&spec.name, format!("{}: {how}", path.display())).help(help));
         }
-        if let (false, Some(bytes)) = (block_device, spec.bytes)
-            && found.bytes() < bytes
-            && !spec.read_only
-        {
-            // It was to grow when there was nobody to do it.
-            file.set_len(bytes).map_err(|error| {
-                let what = format!("growing {} to {bytes} bytes", path.display());
-                fail(&spec.name, what).because(error).help("free some space")
-            })?;
-        }
     }
     let direct = choose(spec, file_spec, &file, block_device)?;
     let target = if block_device {

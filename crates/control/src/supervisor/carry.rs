@@ -76,7 +76,10 @@ impl SupervisorThread {
                 Some(failure) => {
                     let opening = failure.code == FailureCode::Opening;
                     let refusal = refusal(&self.spec.name, action.subject(), failure);
-                    failed.insert(action.subject());
+                    // A volume that keeps the size that it had is there: its clients have it.
+                    if !matches!(action, Action::ResizeVolume { .. }) {
+                        failed.insert(action.subject());
+                    }
                     if opening {
                         undone.opening.insert(action.subject(), refusal);
                     } else {

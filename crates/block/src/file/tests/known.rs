@@ -43,16 +43,28 @@ fn a_file_is_made_once_and_nothing_else_is_taken_for_it() {
     }
 }
 
+/// Whoever has it grow does that when it is open; where that fails, nobody has lost a disk. One that has begun to grow is no other file.
 #[test]
-fn a_file_that_was_to_grow_when_nobody_could_do_it_grows_when_it_is_opened() {
+fn a_file_that_was_to_grow_when_nobody_could_do_it_is_opened_as_it_is() {
     let place = Place::new();
     let (volume, mut known) = known(&spec(place.make(MIB), |_| {}));
     drop(volume);
-    known.bytes = Some(2 * MIB);
-    assert_eq!(open(&known).expect("open").geometry().bytes, 2 * MIB);
+    known.bytes = Some(3 * MIB);
+    for bytes in [MIB, 2 * MIB] {
+        File::options()
+            .write(true)
+            .open(place.path())
+            .and_then(|f| f.set_len(bytes))
+            .expect("grow");
+        let volume = open(&known).expect("open");
+        assert_eq!(volume.geometry().bytes, bytes);
+    }
+    let volume = open(&known).expect("open");
+    volume.resize(3 * MIB).expect("grow");
+    assert_eq!(volume.geometry().bytes, 3 * MIB);
 }
 
-/// Whoever has it cut does that when it is open; until then nobody's data is out of reach.
+/// And so does whoever has it cut; until then nobody's data is out of reach.
 #[test]
 fn a_file_that_was_to_be_cut_when_nobody_could_do_it_is_opened_as_it_is() {
     let place = Place::new();
