@@ -53,6 +53,7 @@ mod sea_pair;
 mod served;
 mod ssp;
 mod ssp_luns;
+mod ssp_nodes;
 mod talkers;
 pub(crate) mod thresholds;
 mod view;

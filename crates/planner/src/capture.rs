@@ -47,6 +47,7 @@ mod strip;
 mod table;
 mod text;
 mod vfcstats;
+mod volumes;
 
 pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
 pub use changes::Chdev;
@@ -76,11 +77,12 @@ pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
 pub use served::{AdapterReading, Elements, OnPort, Reading, Served, ServerStats};
-pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
+pub use storage::{ClusterStatus, LogicalUnit, Lssp, LuList, Node, Pool, PoolLun, PvList};
 pub use table::{Reader, readers};
 pub use text::is_binary;
 pub(crate) use text::is_masked;
 pub use vfcstats::{Named, VfcStats};
+pub use volumes::{Df, FileSystem, Lsvg, Member, VolumeGroup};
 
 use std::borrow::Cow;
 
@@ -310,6 +312,12 @@ pub enum Report {
     Svmon(Svmon),
     /// `lsps -a`, `lsps -s`.
     Lsps(Lsps),
+    /// `lsvg`, also with `-p` or `-l`.
+    Lsvg(Lsvg),
+    /// `df`.
+    Df(Df),
+    /// `cluster -status`.
+    ClusterStatus(ClusterStatus),
     /// `lssyscfg`, `lshwres`.
     HmcList(HmcList),
     /// A file of nmon.
@@ -406,6 +414,7 @@ macro_rules! kinds {
             pub fn command(&self) -> &'static str {
                 match self {
                     Report::Level(level) if level.system == System::Aix => "oslevel -s",
+                    Report::DiskPaths(list) if list.is_of_linux() => "multipath -ll",
                     Report::HmcList(list) if list.is_of_hardware() => "lshwres",
                     _ => self.usual_command(),
                 }
@@ -465,6 +474,9 @@ kinds! {
     Vmstat Vmstat vmstat vmstats "vmstat",
     Svmon Svmon svmon svmons "svmon -G",
     Lsps Lsps lsps lspss "lsps -a",
+    Lsvg Lsvg lsvg lsvgs "lsvg",
+    Df Df df dfs "df -g",
+    ClusterStatus ClusterStatus cluster_status cluster_statuses "cluster -status",
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
     Nmon Nmon nmon nmons "nmon",
     Server ServerStats server servers "trunkline stats",

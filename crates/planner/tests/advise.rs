@@ -16,6 +16,8 @@ mod ethernet;
 mod everyday;
 #[path = "advise/front.rs"]
 mod front;
+#[path = "advise/going_on.rs"]
+mod going_on;
 #[path = "advise/identity.rs"]
 mod identity;
 #[path = "advise/logins.rs"]
@@ -32,12 +34,16 @@ mod paths;
 mod pending;
 #[path = "advise/queues.rs"]
 mod queues;
+#[path = "advise/remedies.rs"]
+mod remedies;
 #[path = "advise/reports.rs"]
 mod reports;
 #[path = "advise/series.rs"]
 mod series;
 #[path = "advise/served.rs"]
 mod served;
+#[path = "advise/servers.rs"]
+mod servers;
 #[path = "advise/trends.rs"]
 mod trends;
 #[path = "advise/two_ways.rs"]

@@ -35,6 +35,8 @@ mod sessions;
 mod tools;
 #[path = "readers/turns.rs"]
 mod turns;
+#[path = "readers/volumes.rs"]
+mod volumes;
 
 use planner::capture::{Captures, Read};
 

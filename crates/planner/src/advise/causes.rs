@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::change::Setting;
 use super::finding::{Array, Draft, tell_failing_disks_once};
 use super::view::parse_number;
 use crate::capture::At;
@@ -44,10 +45,14 @@ const BREAKS: [&str; 7] = [
     "net-one-member",
 ];
 
+/// The same of paths to disks alone.
+const BROKEN: [&str; 1] = ["adapter-errors"];
+
 /// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
 pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -> Vec<Draft> {
     tell_links_once(&mut drafts);
     tell_by_cause(&mut drafts);
+    tell_what_may_be_behind(&mut drafts);
     tell_by_port(&mut drafts);
     tell_pairs_once(&mut drafts);
     tell_consequences(&mut drafts);
@@ -111,19 +116,47 @@ fn tell_links_once(drafts: &mut Vec<Draft>) {
 }
 
 /// Paths that are down are told by the adapter or the port whose trouble it is, with their lines.
-fn tell_by_cause(drafts: &mut [Draft]) {
+fn tell_by_cause(drafts: &mut Vec<Draft>) {
     let paths = drafts.iter().enumerate().filter(|(_, draft)| draft.rule == "disk-paths-failed");
-    let cause = |effect: &Draft| {
+    let cause = |effect: &Draft, rules: &[&str]| {
         let of = |object: &String| {
-            drafts.iter().position(|draft| BREAKS.contains(&draft.rule) && draft.object() == object)
+            drafts.iter().position(|draft| rules.contains(&draft.rule) && draft.object() == object)
         };
         effect.through.iter().rev().find_map(of)
     };
+    let told: Vec<(usize, usize)> = paths
+        .filter_map(|(at, effect)| {
+            Some((cause(effect, &BREAKS).or_else(|| cause(effect, &BROKEN))?, at))
+        })
+        .collect();
+    let mut gone = BTreeSet::new();
+    for (cause, effect) in told {
+        if let Ok([one, other]) = drafts.get_disjoint_mut([cause, effect]) {
+            one.explains(other);
+            if BROKEN.contains(&one.rule) {
+                one.is_as_bad_as(other);
+                gone.insert(effect);
+            }
+        }
+    }
+    let mut at = 0..;
+    drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
+}
+
+/// A disk of a server that the client's path may be down for comes before the path.
+fn tell_what_may_be_behind(drafts: &mut [Draft]) {
+    const KEEP_OUT: [&str; 2] = ["disk-reserve-policy", "disk-max-transfer"];
+    let cause = |effect: &Draft| {
+        drafts.iter().position(|draft| {
+            KEEP_OUT.contains(&draft.rule)
+                && effect.follows.iter().any(|object| object == draft.object())
+        })
+    };
     let told: Vec<(usize, usize)> =
-        paths.filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
+        drafts.iter().enumerate().filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
     for (cause, effect) in told {
         if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
-            cause.explains(effect);
+            cause.may_explain(effect);
         }
     }
 }
@@ -251,16 +284,18 @@ fn tell_once(
 fn one_command_each(drafts: &mut [Draft]) {
     let mut of: BTreeMap<(usize, String, &str), Vec<usize>> = BTreeMap::new();
     for (index, draft) in drafts.iter().enumerate() {
-        for (device, attribute, _) in &draft.sets {
-            let key = (draft.host, device.clone(), *attribute);
+        for set in &draft.sets {
+            let key = (set.host, set.device.clone(), set.attribute);
             of.entry(key).or_default().push(index);
         }
     }
-    for ((_, device, attribute), indices) in of.into_iter().filter(|(_, all)| all.len() > 1) {
+    for ((host, device, attribute), indices) in of.into_iter().filter(|(_, all)| all.len() > 1) {
         let value = |index: usize| {
             let draft = drafts.get(index)?;
-            let set = draft.sets.iter().find(|set| set.0 == device && set.1 == attribute)?;
-            parse_number(&set.2)
+            let same = |set: &&Setting| {
+                set.host == host && set.device == device && set.attribute == attribute
+            };
+            parse_number(&draft.sets.iter().find(same)?.value)
         };
         let Some(best) =
             indices.iter().copied().max_by_key(|index| (value(*index), usize::MAX - index))

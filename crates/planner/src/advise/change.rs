@@ -24,6 +24,15 @@ pub(super) struct Change<'v, 'a> {
     needs: Option<&'static str>,
 }
 
+/// What a command sets, and where: the system is not always the one that the finding is about.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub(super) host: usize,
+    pub(super) device: String,
+    pub(super) attribute: &'static str,
+    pub(super) value: String,
+}
+
 /// One attribute.
 struct Set<'a> {
     name: &'static str,
@@ -95,9 +104,15 @@ impl<'v, 'a> Change<'v, 'a> {
         self
     }
 
-    /// Device, attribute and value of each.
-    pub(super) fn sets(&self) -> Vec<(String, &'static str, String)> {
-        self.sets.iter().map(|set| (self.device.clone(), set.name, set.new.clone())).collect()
+    /// System, device, attribute and value of each.
+    pub(super) fn sets(&self) -> Vec<Setting> {
+        let each = |set: &Set<'_>| Setting {
+            host: self.host,
+            device: self.device.clone(),
+            attribute: set.name,
+            value: set.new.clone(),
+        };
+        self.sets.iter().map(each).collect()
     }
 
     /// What is to be set: `num_cmd_elems=2048`.

@@ -11,6 +11,7 @@ use super::disk_behind;
 use super::disk_nmon;
 use super::disk_transfer;
 use super::finding::{Array, Draft, NoCommand, Severity, SlowDisk};
+use super::multipath;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -552,6 +553,10 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
         return;
     }
     let twin = !twins(view, (disk.host, disk.device)).is_empty();
+    // What is built into the machine no second VIOS can see.
+    if !twin && multipath::is_built_in(view, disk.host, disk.device) == Some(true) {
+        return;
+    }
     // A disk that is given to nobody is the VIOS's own, and may be reserved.
     let listed = view.of(disk.host).any(|report| report.lsmap_scsi().is_some());
     if !view.backs(disk.host, disk.device) && (listed || !twin) {

@@ -152,6 +152,10 @@ fn sum_figure(name: &str, mut terms: Vec<Term>) -> Figure {
 fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
     let (host, device) = (fscsi.host, fscsi.device);
     let value = |name| view.attribute(host, device, name);
+    // Both are for a port at a switch; at a loop they are not supported, and a port without a cable has nothing to recover.
+    if value("attach").is_some_and(|of| of.value == "al" || of.value == "none") {
+        return;
+    }
     let wrong =
         |name, good: &str| value(name).filter(|attribute: &&Attribute| attribute.value != good);
     // Where one path is all there is, a delayed command comes through and a failed one does not.
@@ -229,16 +233,35 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             "{adapter} may send larger transfers than {port} on {} takes",
             view.spoken(vios)
         );
-        let change = Change::new(view, vios, port).set("max_xfer_size", of_client.value.as_str());
+        let alone = is_alone(view, client, port_bytes);
+        let change = match alone {
+            true => Change::new(view, client, adapter)
+                .set("max_xfer_size", of_port.value.as_str())
+                .lowering(),
+            false => Change::new(view, vios, port).set("max_xfer_size", of_client.value.as_str()),
+        };
+        let [why, effect, harm] = match alone {
+            true => [
+                "The other clients of its servers keep to what their ports take: this client is the one that differs, and its own value is changed without a server's restart.",
+                "The client keeps to what its ports take. It takes effect when the device is configured again: at the client's restart.",
+                "Its largest requests are divided. If they have to be that large, raise max_xfer_size of every port behind it on both VIOS first, one VIOS after the other.",
+            ],
+            false => [
+                "",
+                "Both sides agree once the port is configured again. The port behind each of the client's adapters needs it, on every VIOS that the client may migrate to as well.",
+                "The port reserves more DMA memory. To lower the client's value instead is as good, where its transfers need not be that large.",
+            ],
+        };
         out.push(
             Draft::new(RULE, client, view.object(client, adapter), Severity::Critical, title)
                 .see([of_client.at, of_port.at])
                 .because(format!("max_xfer_size is {} on the client and {} on the VIOS port behind it.", of_client.value, of_port.value))
                 .because("A client's value must not be larger than that of its VIOS: its disks can fail to configure, at the latest after the next restart or migration.")
+                .because(why)
                 .figure(Figure::new("client over port", "bytes", "client − port", terms))
                 .change(&change)
-                .effect("Both sides agree once the port is configured again. Do the same on the other VIOS, and on every VIOS that the client may migrate to.")
-                .harm("The port reserves more DMA memory. To lower the client's value instead is as good, where its transfers need not be that large.")
+                .effect(effect)
+                .harm(harm)
                 .weigh(0.9, 0.8),
         );
     }
@@ -252,6 +275,21 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             ),
         );
     }
+}
+
+/// Whether a client is the only one whose transfers are larger than its ports take, of several whose sizes are known.
+fn is_alone(view: &View<'_>, client: usize, bytes: u64) -> bool {
+    let servers: BTreeSet<usize> = pairs(view.npiv())
+        .filter(|((of, _), _)| *of == client)
+        .map(|(_, (vios, _))| vios)
+        .collect();
+    let mut others = pairs(view.npiv())
+        .filter(|((of, _), (vios, _))| *of != client && servers.contains(vios))
+        .filter_map(|((of, adapter), _)| {
+            parse_number(&view.attribute(of, adapter, "max_xfer_size")?.value)
+        })
+        .peekable();
+    others.peek().is_some() && others.all(|other| other <= bytes)
 }
 
 /// Client adapters and the ports behind them, by the mappings.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::change::Change;
+use super::change::{Change, Setting};
 use super::compared::Compared;
 use super::measure::Counter;
 use super::overview::{Map, SystemState};
@@ -232,8 +232,10 @@ pub(super) struct Draft {
     impact: f64,
     /// What it goes through, nearest first: the trouble of any of these would explain it.
     pub(super) through: Vec<String>,
-    /// What its command sets: device, attribute and value.
-    pub(super) sets: Vec<(String, &'static str, String)>,
+    /// Objects whose trouble may be its cause, each as a user reads it.
+    pub(super) follows: Vec<String>,
+    /// What its command sets.
+    pub(super) sets: Vec<Setting>,
     /// The other of a pair, which says the same where it is the same trouble.
     pub(super) twin: Option<String>,
     /// The slow disk that it is about.
@@ -307,6 +309,7 @@ impl Draft {
             confidence: 0.5,
             impact: 1.0,
             through: Vec::new(),
+            follows: Vec::new(),
             sets: Vec::new(),
             twin: None,
             slow: None,
@@ -428,6 +431,30 @@ impl Draft {
         self
     }
 
+    /// Objects whose trouble may be its cause, each as a user reads it.
+    pub(super) fn may_follow(mut self, objects: Vec<String>) -> Self {
+        self.follows = objects;
+        self
+    }
+
+    /// What it may be the cause of, which is seen already.
+    pub(super) fn may_explain(&mut self, effect: &mut Self) {
+        self.finding.reasoning.push(format!(
+            "{} now, over virtual SCSI: that is what it looks like.",
+            capital(&effect.finding.title)
+        ));
+        self.finding.severity = self.finding.severity.max(effect.finding.severity);
+        self.affects.extend(Some(effect.host).filter(|host| *host != self.host));
+        add_new(&mut self.finding.evidence, effect.finding.evidence.iter().copied());
+        effect.waits_for(
+            &format!(
+                "{} may be the cause (“{}”): mend that first.",
+                self.finding.object, self.finding.title
+            ),
+            String::new(),
+        );
+    }
+
     /// The other of its pair, as a user reads it.
     pub(super) fn twin(mut self, object: Option<String>) -> Self {
         self.twin = object;
@@ -470,7 +497,7 @@ impl Draft {
         let told: Vec<String> = [self.finding.title.clone()]
             .into_iter()
             .chain(others.iter().map(|other| other.finding.title.clone()))
-            .map(|title| format!("{}{}.", title[..1].to_uppercase(), &title[1..]))
+            .map(|title| format!("{}.", capital(&title)))
             .collect();
         self.finding.reasoning.retain(|why| !self.here.contains(why));
         self.finding.reasoning.splice(0..0, [why].into_iter().chain(told));
@@ -625,6 +652,12 @@ impl Draft {
         finding.score = finding.severity.weight() * confidence * impact * weight;
         finding
     }
+}
+
+/// A sentence's beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What a change in use brings: rules say when it takes effect where the device has to be configured again, and `chdev -U`

@@ -12,7 +12,7 @@ const RULE: &str = "partition-state";
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: RULE,
-    about: "the HMC shows a partition in error, without its connection, or a VIOS that is off",
+    about: "the HMC shows a partition in error, without its connection, a VIOS that is off, or no mover service partition",
     on: Kind::System,
     evidence: "lssyscfg -r lpar -m MACHINE -F name,lpar_id,lpar_env,state,rmc_state on the HMC",
     weight: 1.0,
@@ -52,8 +52,28 @@ pub(super) fn servers_off<'a>(view: &View<'a>, client: usize) -> Vec<(&'a str, A
     named.filter_map(|row| Some((row.field("name")?, row.at))).collect()
 }
 
+/// A machine whose VIOS are none of them mover service partitions: no running partition moves.
+fn no_mover(system: &Object<'_>, machine: Option<&str>, rows: &[&HmcRow], out: &mut Out) {
+    let servers: Vec<&&HmcRow> =
+        rows.iter().filter(|row| is_vios(row) && row.field("msp").is_some()).collect();
+    let none = servers.iter().all(|row| row.field("msp") == Some("0"));
+    let Some(first) = servers.first().filter(|_| none) else { return };
+    let name = machine.unwrap_or("the machine").to_owned();
+    let title = format!("no VIOS of {name} is a mover service partition");
+    out.push(
+        Draft::new(RULE, system.host, name, Severity::Warning, title)
+            .see(servers.iter().map(|row| row.at))
+            .because("msp is 0 for each of its VIOS: a running partition can move neither to nor from the machine. Partitions that are switched off can.")
+            .only_noted("Where nothing is moved while it runs, all is well.")
+            .effect(format!("Make one of them that, or both, at any time: chsyscfg -r lpar -m MACHINE -i \"name={},msp=1\" on the HMC.", first.field("name").unwrap_or("VIOS")))
+            .harm("None that is known.")
+            .weigh(0.8, 0.6),
+    );
+}
+
 fn judge(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    for rows in newest(view, system.host).into_values() {
+    for (machine, rows) in newest(view, system.host) {
+        no_mover(system, machine, &rows, out);
         let running = |row: &HmcRow| state(row) == "Running";
         let rmc = |word: &str| {
             let has = |row: &&&HmcRow| running(row) && row.field("rmc_state") == Some(word);

@@ -2,9 +2,11 @@
 //! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
 
 mod adapter_log;
+mod behind;
 mod degraded;
 mod disabled;
 mod disk_log;
+mod lists;
 mod log;
 mod memory;
 mod ways;
@@ -22,12 +24,15 @@ use super::view::{DiskErrors, Role, View, as_f64, shown};
 use super::vscsi::targets;
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
 use crate::trace::number;
+use behind::behind_scsi;
+use lists::{is_part, whole_paths};
 use ways::parents;
 
+pub(super) use lists::is_built_in;
 pub(super) use log::{RULES as OF_LOGS, turned};
 pub(super) use ways::Ways;
 
-const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
+const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS; multipath -ll on Linux";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -163,7 +168,7 @@ pub(super) const RULES: &[Rule] = &[
 /// Whether a system has one Fibre Channel adapter, and one path over it to each of its disks: nothing is there to fail over
 /// to.
 pub(super) fn has_single_paths(view: &View<'_>, host: usize) -> bool {
-    let Some(list) = paths(view, host) else { return false };
+    let Some(list) = whole_paths(view, host) else { return false };
     let mut of_disk: BTreeMap<&str, usize> = BTreeMap::new();
     let mut adapters = BTreeSet::new();
     for path in &list.paths {
@@ -175,7 +180,7 @@ pub(super) fn has_single_paths(view: &View<'_>, host: usize) -> bool {
         && of_disk.values().all(|count| *count == 1)
 }
 
-/// The last list of paths of a system.
+/// The last list of paths of a system, whole or not.
 fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
     let lists = view.of(host).filter_map(Report::disk_paths);
     lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
@@ -183,7 +188,7 @@ fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
 
 /// The ways to the disks of a host.
 pub(super) fn ways_of<'a>(view: &View<'a>, host: usize) -> Ways<'a> {
-    paths(view, host).map(Ways::new).unwrap_or_default()
+    whole_paths(view, host).map(Ways::new).unwrap_or_default()
 }
 
 fn has_log(view: &View<'_>, object: &Object<'_>) -> Applicability {
@@ -253,19 +258,39 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     }
     let disks: BTreeSet<&str> = down.iter().map(|path| path.disk.as_str()).collect();
     let all: BTreeSet<&str> = list.paths.iter().map(|path| path.disk.as_str()).collect();
+    let part = is_part(list);
     // A disk that was only defined has lost nothing.
     let without: Vec<&str> = disks
         .iter()
         .filter(|disk| {
-            !list.paths.iter().any(|path| path.disk == **disk && path.state == PathState::Usable)
+            !part
+                && !list
+                    .paths
+                    .iter()
+                    .any(|path| path.disk == **disk && path.state == PathState::Usable)
         })
         .copied()
         .collect();
     let spoken = view.spoken(system.host).to_owned();
-    let title = format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len());
+    let (title, concerned) = match part {
+        false => (
+            format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len()),
+            format!("{} of {} disks are concerned.", disks.len(), all.len()),
+        ),
+        true => (
+            format!("{} paths of {spoken} are down", down.len()),
+            format!(
+                "{} disks are concerned. The list was cut by its command: which other paths they have is not known.",
+                disks.len()
+            ),
+        ),
+    };
+    if part {
+        out.lack("which paths are left", format!("lspath on {spoken}, whole"));
+    }
     let mut draft = Draft::new("disk-paths-failed", system.host, spoken, Severity::Critical, title)
         .see(down.iter().take(8).map(|path| path.at))
-        .because_here(format!("{} of {} disks are concerned.", disks.len(), all.len()));
+        .because_here(concerned);
     if !without.is_empty() {
         draft = draft.because(format!("No path is left to {}.", without.join(", ")));
     }
@@ -299,8 +324,10 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             .through(served_by(view, system.host, &down))
             .through(given_by(view, system.host, &down))
             .through(own_port(&down).map(|port| view.object(system.host, &port)))
+            .may_follow(behind_scsi(view, system.host, &down))
             .at_storage_ports(lost_ports(&list.paths))
             .effect(match down.iter().all(|path| path.state == PathState::Missing) {
+                _ if list.is_of_linux() => "Find what they have in common and mend that: the SCSI host is an adapter of this system (ls -l /sys/class/fc_host for its port name, lsmap -all -npiv on the VIOS for what is behind it). multipathd takes paths back by itself once they answer.",
                 false => "Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.",
                 true => "Missing paths were there at an earlier start. Find what they have in common and mend that; cfgmgr (cfgdev as padmin) finds them again. What is gone for good is taken out with rmpath -d.",
             })
@@ -444,7 +471,7 @@ fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     // No health check brings a path back that is missing.
     let failed = |path: &&&DiskPath| path.state == PathState::Failed;
     let down: Vec<&&DiskPath> = own.iter().filter(failed).collect();
-    let severity = if down.is_empty() { Severity::Note } else { Severity::Critical };
+    let severity = if down.is_empty() { Severity::Warning } else { Severity::Critical };
     let title = match down.is_empty() {
         true => format!("paths of {} that fail stay failed", disk.device),
         false => format!("a failed path of {} is never tried again", disk.device),
@@ -465,7 +492,7 @@ fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .change(&change)
             .effect(format!("Failed paths are tried every minute. Paths that are down now come back with chpath -l {} -p PARENT -s enable.", disk.device))
             .harm("One small command per path and minute.")
-            .weigh(if down.is_empty() { 0.6 } else { 0.95 }, 1.0),
+            .weigh(if down.is_empty() { 0.6 } else { 0.95 }, if down.is_empty() { 0.8 } else { 1.0 }),
     );
 }
 

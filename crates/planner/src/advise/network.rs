@@ -10,6 +10,8 @@ mod errors;
 mod lacp;
 mod members;
 mod transmit;
+mod unbridged;
+mod vlans;
 
 use std::collections::BTreeMap;
 
@@ -19,8 +21,7 @@ use super::measure::{Counter, Waits, are_true, seconds_between, waits, waits_fro
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
-    BUFFER_LIMITS, GROWTH_LEAST, GROWTH_SHARE, LOST_PER_SECOND, LOST_SHARE, RESETS_GROWTH,
-    RESETS_ONCE,
+    BUFFER_LIMITS, GROWTH_SHARE, LOST_PER_SECOND, LOST_SHARE, RESETS_GROWTH, RESETS_ONCE,
 };
 use super::view::{View, as_f64, shown};
 use crate::capture::{At, Entstat, Ethernet, Report, VirtualEthernet};
@@ -72,6 +73,18 @@ impl<'a> Wire<'a> {
                 .is_some_and(|of| of.members.iter().any(|name| name == self.name))
         };
         self.run.adapters.iter().find(member)
+    }
+
+    /// Whether no other member of its aggregation has a link, of those that were captured.
+    fn is_last_of_its_members(&self, view: &View<'_>) -> bool {
+        let Some(of) = self.aggregation().and_then(|of| of.aggregation.as_ref()) else {
+            return false;
+        };
+        let down = |name: &String| {
+            let same = |other: &&Wire<'_>| other.host == self.host && other.name == *name;
+            view.wires().iter().find(same).is_some_and(|other| other.link_down().is_some())
+        };
+        of.members.iter().all(down)
     }
 
     /// Whether something hangs on it.
@@ -193,12 +206,23 @@ pub(super) const RULES: &[Rule] = rules! {
     "net-receivers" "packets are lost because their receivers have no buffers" 0.9
         |wire| wire.is_virtual(), receivers;
     "net-vlan" "packets of VLANs that the adapter is not in" 1.0
-        |wire| wire.is_virtual() && !is_trunk(wire), strays;
+        |wire| wire.is_virtual() && !is_trunk(wire), vlans::judge;
     "net-resets" "an adapter resets itself again and again" 1.2
         |wire| !wire.is_virtual(), resets;
     "net-backup-ping" "a backup adapter that nothing tells to take over" 0.9
         |wire| wire.is_made_of_others(), backup::judge;
 };
+
+/// What the HMC's lists tell of adapters.
+pub(super) const OF_LISTS: &[Rule] = &[Rule {
+    name: "net-vlan",
+    about: "a virtual adapter is alone in its VLAN, which no trunk adapter carries",
+    on: Kind::System,
+    evidence: "lshwres -r virtualio --rsubtype eth --level lpar -m MACHINE on the HMC",
+    weight: 1.0,
+    applies: unbridged::applies,
+    judge: unbridged::alone,
+}];
 
 fn applies(view: &View<'_>, adapter: &Object<'_>, holds: fn(&Wire<'_>) -> bool) -> Applicability {
     Applicability::where_that(view.wires().get(adapter.index).is_some_and(holds))
@@ -230,7 +254,10 @@ fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         .see([at]);
     if let Some(of) = wire.aggregation() {
         let of = &of.name.value;
-        draft = draft.because(format!("It is a member of {of}: what is left of the aggregation carries everything, and nothing is left behind that."));
+        draft = draft.because(match wire.is_last_of_its_members(view) {
+            true => format!("It is a member of {of}, and no member of it has a link: nothing goes over {of}."),
+            false => format!("It is a member of {of}: what is left of the aggregation carries everything, and nothing is left behind that."),
+        });
     }
     let real = wire.run.sea.as_ref().and_then(|sea| {
         let name = sea.name.as_ref()?;
@@ -543,82 +570,6 @@ fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             .effect("Find the receiver: on the client partitions, `entstat -d entN` shows Hypervisor Receive Failures and which buffers are at their maximum. Raise the buffers there.")
             .harm("None by looking.")
             .weigh(waits.confidence, 0.8),
-    );
-}
-
-/// The share of the packets of other VLANs that Transmit Errors grow by, where these are what the adapter sends.
-const SENT: f64 = 0.9;
-
-fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let Some(counter) = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.invalid_vlan)
-    else {
-        return;
-    };
-    let Some(growth) = counter.growth().filter(|growth| *growth >= GROWTH_LEAST) else { return };
-    let Some(own) = wire.last().virtual_adapter.as_ref() else { return };
-    let mine = super::sea::vlans(own);
-    // What the adapter could not send is among its own errors of sending.
-    let failed = wire.counter(|adapter| adapter.transmitted.errors);
-    let unsent = failed.and_then(|counter| counter.growth()).map(|unsent| unsent >= growth * SENT);
-    let sends = unsent == Some(true);
-    let list = |vlans: Vec<u16>| vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-    let mut draft = wire
-        .draft(
-            view,
-            "net-vlan",
-            Severity::Warning,
-            match sends {
-                true => format!("{} sends packets of VLANs that it is not in", wire.name),
-                false => format!("{} has packets of VLANs that it is not in", wire.name),
-            },
-        )
-        .see(counter.places())
-        .unless_over(&counter)
-        .see(mine.values().copied())
-        .because(format!(
-            "Invalid VLAN ID Packets grew by {} between the captures.",
-            number(growth)
-        ))
-        .because(format!("It is in {}.", list(mine.keys().copied().collect())));
-    if let Some(failed) = failed.filter(|_| sends) {
-        draft = draft.see(failed.places()).because("Transmit Errors grew by as many: this system itself tags frames with a VLAN that its adapter has not.");
-    }
-    draft = counter
-        .growth_figure("growth of Invalid VLAN ID Packets", "packets")
-        .into_iter()
-        .fold(draft, Draft::figure);
-    let mut missing = false;
-    for bridge in view.bridges() {
-        for (trunk, of) in bridge.trunks(view) {
-            let theirs = super::sea::vlans(of);
-            let same = own.switch.as_ref().map(|read| &read.value)
-                == of.switch.as_ref().map(|read| &read.value);
-            if !same || theirs.is_empty() {
-                continue;
-            }
-            let absent: Vec<u16> =
-                mine.keys().filter(|vlan| !theirs.contains_key(vlan)).copied().collect();
-            missing |= !absent.is_empty();
-            let words = match absent.is_empty() {
-                true => String::new(),
-                false => format!(", and not {}", list(absent)),
-            };
-            draft = draft.see(theirs.values().copied()).because(format!(
-                "{} of {} bridges {}{words}.",
-                trunk.name.value,
-                view.object(bridge.host, bridge.name),
-                list(theirs.keys().copied().collect())
-            ));
-        }
-    }
-    out.push(
-        draft
-            .effect(match sends {
-                true => "Look for the VLAN devices above this adapter (lsdev -C -c adapter, lsattr -El entN -a vlan_tag_id): give the virtual adapter their VLANs on the HMC, or take away the device that nobody needs. What it sends there reaches nobody.",
-                false => "Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.",
-            })
-            .harm("A VLAN that is added to a trunk reaches every client of it.")
-            .weigh(if missing { 0.9 } else { 0.6 }, 1.0),
     );
 }
 

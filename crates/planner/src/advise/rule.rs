@@ -20,7 +20,7 @@ use super::out::Out;
 use super::view::View;
 use super::{
     client_cpu, cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, link_down,
-    multipath, network, overload, queues, san, sea, served, ssp, vnic, vscsi,
+    multipath, network, overload, queues, san, sea, served, ssp, ssp_nodes, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -146,9 +146,11 @@ const TABLE: &[&[Rule]] = &[
     vscsi::RULES,
     sea::RULES,
     ssp::RULES,
+    ssp_nodes::RULES,
     cpu::RULES,
     client_cpu::RULES,
     network::RULES,
+    network::OF_LISTS,
     overload::RULES,
     san::RULES,
     multipath::RULES,

@@ -2,6 +2,7 @@
 //! or lead to one VIOS.
 //! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
 
+mod both_servers;
 mod by_nmon;
 mod one_port;
 
@@ -14,7 +15,7 @@ use super::measure::{Counter, fcstat_seconds};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE, ONE_SERVER_OTHERS};
-use super::view::{View, count, shown};
+use super::view::{Role, View, count, shown};
 use super::vscsi;
 use crate::capture::{At, Fcstat, HmcRow, NpivPort, Read, Report, ScsiMap};
 use crate::trace::{Figure, Term, number};
@@ -73,16 +74,28 @@ pub(super) const RULES: &[Rule] = &[
         name: "client-one-vios",
         about: "all virtual adapters of a client lead to one VIOS",
         on: Kind::System,
-        evidence: "lshwres -r virtualio --rsubtype fc --level lpar (and scsi) on the HMC, or lsmap -all on each VIOS",
+        evidence: "lshwres -r virtualio --rsubtype fc --level lpar (and scsi) on the HMC, or lsmap -all and lsmap -all -npiv on each VIOS",
         weight: 1.0,
         applies: |view, system| {
             let listed = virtual_adapters(view, system.host).next().is_some();
-            Applicability::where_that(listed || !vscsi_beside(view, system.host).is_empty())
+            let beside = !vscsi_beside(view, system.host).is_empty()
+                || both_servers::has_beside(view, system.host);
+            Applicability::where_that(listed || beside)
         },
         judge: |view, system, out| {
             one_server(view, system, out);
             one_server_of_two(view, system.host, out);
+            both_servers::mapped(view, system.host, out);
         },
+    },
+    Rule {
+        name: "client-paths-one-vios",
+        about: "a client has adapters to two VIOS, and reaches its disks over one",
+        on: Kind::System,
+        evidence: "lspath on each client, and lsmap -all -npiv on each VIOS",
+        weight: 1.0,
+        applies: both_servers::applies,
+        judge: both_servers::reached,
     },
 ];
 
@@ -154,11 +167,14 @@ fn speed(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let others = view.fc_ports().iter().filter(|((host, device), others)| {
         near(*host)
             && (*host, *device) != (port.host, port.device)
+            && view.is_virtual(*host, device, others) != Some(true)
+            && (*host == port.host || view.role(*host) != Role::Client)
             && able(others).is_some_and(|read| read.value >= can.value)
     });
     // The switch may be slower than the card: only a port that runs faster shows that this one could. It is one of this
     // system, or one of the same machine at the same switch; and where all at this switch run alike, it is the switch.
-    let (mut faster, mut alike, mut faster_here) = (None, false, false);
+    let mut faster: Option<(usize, &str, Read<u32>)> = None;
+    let (mut alike, mut faster_here) = (false, false);
     for ((host, device), others) in others {
         let Some(other) = running(others) else { continue };
         let same_switch = here.is_some() && domain(others) == here;
@@ -166,7 +182,9 @@ fn speed(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             other.value > own.value && able(others).map(|read| read.value) == Some(can.value);
         alike |= same_switch && other.value == own.value;
         faster_here |= same_switch && other.value > own.value;
-        if more && (*host == port.host || same_switch) && faster.is_none() {
+        // A port of the same system says more than one of another.
+        let nearer = faster.is_none_or(|(of, ..)| of != port.host && *host == port.host);
+        if more && (*host == port.host || same_switch) && nearer {
             faster = Some((*host, *device, other));
         }
     }

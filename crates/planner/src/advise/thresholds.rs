@@ -209,3 +209,21 @@ pub(super) const TURNS_IN_A_DAY: f64 = 6.0;
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
 /// So many clients with virtual SCSI disks from two servers show that one client with disks from one was forgotten.
 pub(super) const ONE_SERVER_OTHERS: f64 = 3.0;
+/// The same of Fibre Channel adapters, which are made by hand for each server: two others for each that has one.
+pub(super) const ONE_SERVER_OTHERS_FIBRE: f64 = 2.0;
+/// Packets that a virtual Ethernet adapter has sent without having received one, from which nobody hears it.
+pub(super) const UNHEARD_PACKETS: f64 = 100.0;
+/// Permanent errors of an adapter's hardware in the day before the capture: they are no event of the other side …
+pub(super) const HARDWARE_ERRORS_LEAST: f64 = 2.0;
+/// Errors of an adapter or its link that go on now: so many …
+pub(super) const ERRORS_NOW_LEAST: f64 = 8.0;
+/// … in so many different minutes …
+pub(super) const ERRORS_NOW_MINUTES: f64 = 6.0;
+/// … over so many seconds at least, which is longer than the restart of a switch …
+pub(super) const ERRORS_NOW_OVER_SECONDS: u64 = 1800;
+/// … within so many seconds, the last of them so long before the capture at most.
+pub(super) const ERRORS_NOW_WITHIN_SECONDS: u64 = 7200;
+/// The last of them.
+pub(super) const ERRORS_NOW_LAST_SECONDS: u64 = 1800;
+/// Used share of a file system that a VIOS needs, percent.
+pub(super) const FULL_PERCENT: f64 = 99.0;

@@ -6,6 +6,7 @@
 //! unconfirmed.
 
 mod recovery;
+mod shared;
 pub(super) mod targets;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,15 @@ pub(super) const RULES: &[Rule] = &[
             )
         },
         judge: targets::judge,
+    },
+    Rule {
+        name: "vscsi-shared-backing",
+        about: "one disk is given to two clients",
+        on: Kind::System,
+        evidence: "lsmap -all, and lsdev -dev hdiskN -attr of the mapped disks, on each VIOS",
+        weight: 1.2,
+        applies: shared::applies,
+        judge: shared::judge,
     },
     Rule {
         name: "vscsi-error-recovery",

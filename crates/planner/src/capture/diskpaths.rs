@@ -1,12 +1,14 @@
-//! `lspath`, `lsmpio`, also with `-S`, and `pcmpath query device`: the paths to each disk.
+//! `lspath`, `lsmpio`, also with `-S`, `pcmpath query device`, and `multipath -ll` of Linux: the paths to each disk.
 //!
 //! Layouts: the AIX commands reference for `lspath` and `lsmpio` (ibm.com/docs, AIX 7.3), also `lspath -F` with the columns
 //! that the command asks for; for `pcmpath` the multipath guide of SDDPCM. What the VIOS prints as the heading of its own
 //! `lspath` could not be confirmed: columns are taken by the names in the heading, whatever their order.
 
+mod multipath;
 mod read;
 mod statistics;
 
+pub(super) use multipath::report as multipath;
 pub(super) use read::{columns, is_row, report};
 pub(super) use statistics::is_statistics;
 
@@ -23,6 +25,16 @@ pub struct DiskPaths {
     pub head: Head,
     /// In the order printed.
     pub paths: Vec<DiskPath>,
+}
+
+impl DiskPaths {
+    /// Whether `multipath` of Linux printed it: its adapters are SCSI hosts.
+    pub(crate) fn is_of_linux(&self) -> bool {
+        let of_host = |path: &DiskPath| {
+            path.parent.as_deref().is_some_and(|parent| parent.starts_with("host"))
+        };
+        self.paths.first().is_some_and(of_host)
+    }
 }
 
 impl DiskPath {

@@ -6,7 +6,7 @@
 
 use super::prompt::{self, Command, Part, Prompt};
 use super::text::{self, Line, Lines};
-use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part};
+use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part, volumes};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,10 @@ pub(super) enum Kind {
     Vmstat,
     Svmon,
     Lsps,
+    Lsvg,
+    Df,
+    ClusterStatus,
+    Multipath,
     Uptime,
     HmcList,
     Nmon,
@@ -83,6 +87,9 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'S' if starts("System Model: ") => Some(Kind::Prtconf),
         b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
         b'P' if words(text, &["page", "space", "physical"]) => Some(Kind::Lsps),
+        b'V' if starts("VOLUME GROUP:") => Some(Kind::Lsvg),
+        b'F' if volumes::is_df(text) => Some(Kind::Df),
+        b'C' if words(text, &["Cluster", "Name", "State"]) => Some(Kind::ClusterStatus),
         b'T' if words(text, &["total", "paging", "space"]) => Some(Kind::Lsps),
         b'0'..=b'9' if host::is_uptime(text) => Some(Kind::Uptime),
         b'P' | b'L' | b'T' => pool(text, ahead),
@@ -144,7 +151,7 @@ fn svmon(ahead: Lines<'_>) -> bool {
     ahead.take(4).any(|line| words(line.trimmed(), &["size", "inuse", "free"]))
 }
 
-/// The reports of pools share their headings; what follows the pool's name tells them apart.
+/// The reports of pools and of volume groups share their headings; what follows the pool's name tells them apart.
 fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
     if words(text, &["Pool", "Size(mb)"]) {
         return Some(Kind::Lssp);
@@ -152,6 +159,10 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
     let upper = text.get(..12).unwrap_or(text).to_ascii_uppercase();
     if upper.starts_with("LU NAME") || upper.starts_with("LU_NAME") {
         return Some(Kind::LuList);
+    }
+    if upper.starts_with("LV NAME ") || (upper.starts_with("PV_NAME ") && text.contains("PV STATE"))
+    {
+        return Some(Kind::Lsvg);
     }
     if is_lun_heading(&upper, text) {
         return Some(Kind::PvList);
@@ -435,6 +446,11 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         }
         "svmon" if part.args.iter().any(|arg| arg.starts_with("-G")) => Kind::Svmon,
         "lsps" => Kind::Lsps,
+        "lsvg" if part.plain(&[]).is_some() && !part.has("-o") => Kind::Lsvg,
+        // Other units have other programs of that name, too: their heading tells.
+        "df" if part.has("-g") => Kind::Df,
+        "cluster" if part.has("-status") && !part.has("-verbose") => Kind::ClusterStatus,
+        "multipath" if part.has("-ll") || part.has("-l") => Kind::Multipath,
         "uptime" => Kind::Uptime,
         "lssyscfg" | "lshwres" => Kind::HmcList,
         "lsmap" if part.has("-field") && !part.has("-fmt") => {

@@ -1,14 +1,40 @@
-//! `lssp`, `lu` and `pv`: storage pools, local and shared, the logical units in them and the LUNs below them.
+//! `lssp`, `lu`, `pv` and `cluster -status`: storage pools, local and shared, the logical units in them and the LUNs below them.
 
 mod luns;
+mod nodes;
 mod read;
 
 pub(super) use luns::pv_list;
+pub(super) use nodes::status;
 pub(super) use read::{lssp, lu_list};
 
 use serde::Serialize;
 
 use super::{At, Head, Read};
+
+/// `cluster -status -clustername C`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClusterStatus {
+    /// Where it came from.
+    pub head: Head,
+    /// Each cluster's name and state.
+    pub clusters: Vec<(String, Read<String>)>,
+    /// Its nodes, in the order printed.
+    pub nodes: Vec<Node>,
+}
+
+/// One VIOS of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// The line.
+    pub at: At,
+    /// Its name.
+    pub name: String,
+    /// `OK`, `DOWN`.
+    pub state: String,
+    /// That of its pool, where it is printed.
+    pub pool_state: Option<String>,
+}
 
 /// `lssp`, with `-clustername` or without.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -9,7 +9,7 @@ use super::page::Page;
 use super::recognise::Kind;
 use super::{
     Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, latency, level,
-    logins, lparstat, lscfg, lsmap, memory, nmon, part, ports, seastat, storage, vfcstats,
+    logins, lparstat, lscfg, lsmap, memory, nmon, part, ports, seastat, storage, vfcstats, volumes,
 };
 
 /// One reader.
@@ -262,6 +262,26 @@ const TABLE: &[Reader] = &[
         memory::svmon,
     ),
     reader(Kind::Lsps, ["lsps", "lsps -a", "AIX 7.3 commands reference, `lsps`"], memory::lsps),
+    reader(
+        Kind::Lsvg,
+        ["lsvg", "lsvg -p rootvg", "AIX 7.3 commands reference, `lsvg`; Power Virtual I/O Server commands reference, `lsvg`"],
+        volumes::lsvg,
+    ),
+    reader(Kind::Df, ["df", "df -g", "AIX 7.3 commands reference, `df`"], volumes::df),
+    reader(
+        Kind::ClusterStatus,
+        [
+            "cluster",
+            "cluster -status -clustername prod",
+            "Power Virtual I/O Server commands reference, `cluster`; outputs in public articles on shared storage pools",
+        ],
+        storage::status,
+    ),
+    reader(
+        Kind::Multipath,
+        ["multipath", "multipath -ll", "manual of multipath-tools, `multipath`; outputs in public documentation of distributions"],
+        diskpaths::multipath,
+    ),
     reader(
         Kind::Uptime,
         ["uptime", "uptime", "AIX 7.3 commands reference, `uptime`"],

@@ -506,7 +506,8 @@ fn role(report: &Report) -> Option<Role> {
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,
-        Report::Part(_) => Some(Role::Vios),
+        Report::Part(_) | Report::ClusterStatus(_) => Some(Role::Vios),
+        Report::Lsvg(_) | Report::Df(_) => None,
         Report::Nmon(_) => None,
         Report::Server(_) => Some(Role::Trunkline),
     }

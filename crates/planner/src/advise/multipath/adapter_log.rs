@@ -8,7 +8,9 @@ use crate::advise::mapping::Npiv;
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
 use crate::advise::thresholds::{
-    ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, LINK_LOST_LEAST, RESTART_SECONDS, own,
+    ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, ERRORS_NOW_LAST_SECONDS, ERRORS_NOW_LEAST,
+    ERRORS_NOW_MINUTES, ERRORS_NOW_OVER_SECONDS, ERRORS_NOW_WITHIN_SECONDS, HARDWARE_ERRORS_LEAST,
+    LINK_LOST_LEAST, RESTART_SECONDS, own as own_threshold,
 };
 use crate::advise::view::{View, as_f64, count};
 use crate::capture::{LoggedError, Report};
@@ -46,6 +48,66 @@ fn times<'e>(entries: impl IntoIterator<Item = &'e &'e LoggedError>) -> f64 {
     as_f64(each.fold(0, u64::saturating_add))
 }
 
+fn logged(entry: &LoggedError) -> Option<u64> {
+    entry.logged.as_ref().map(|taken| taken.seconds)
+}
+
+/// Whether an entry says that the adapter itself is broken: permanent, of its hardware, and not of the link.
+fn is_hardware(entry: &LoggedError) -> bool {
+    let text = entry.description.to_ascii_uppercase();
+    entry.kind.starts_with('P') && text.contains("ADAPTER ERROR")
+}
+
+/// Whether an adapter's hardware had permanent errors at several times, none of them with a restart of the system.
+fn is_broken(entries: &[&LoggedError], at_restart: impl Fn(&LoggedError) -> bool) -> bool {
+    let own = entries.iter().filter(|entry| is_hardware(entry) && !at_restart(entry));
+    times(own) >= HARDWARE_ERRORS_LEAST
+}
+
+fn broken(view: &View<'_>, system: &Object<'_>, adapter: &str, entries: &[&LoggedError]) -> Draft {
+    let own: Vec<&&LoggedError> = entries.iter().filter(|entry| is_hardware(entry)).collect();
+    let number = times(own.iter().copied());
+    let title = format!("{adapter} has permanent errors of its hardware");
+    let object = view.object(system.host, adapter);
+    let mut draft = Draft::new("adapter-errors", system.host, object, Severity::Critical, title)
+        .see(own.iter().take(8).map(|entry| entry.at));
+    if let Some(last) = own.first() {
+        let terms = vec![
+            Term::read("entries and their duplicates", number, "errors", last.at),
+            own_threshold("threshold", HARDWARE_ERRORS_LEAST, "errors"),
+        ];
+        let name = "permanent errors in the day before the capture";
+        draft = draft
+            .figure(Figure::new(name, "errors", "entries and their duplicates", terms))
+            .because(format!("The error log has them as {} of the class hardware, permanent: the adapter gave up, and no cable or switch is named.", last.description.to_lowercase()));
+    }
+    draft
+        .effect(format!("Take the adapter out of use (see with lspath, or on the shared adapter, that the others carry everything), test it with diag -d {adapter}, and have it replaced with what errpt -a names (location, FRU)."))
+        .harm("diag takes the adapter out of use while it tests.")
+        .weigh(0.9, 1.3)
+}
+
+/// The different minutes in which errors were logged, where they are many lately and go on.
+fn lately(entries: &[&LoggedError], now: LogTaken) -> Option<usize> {
+    let recent: Vec<&&LoggedError> = entries
+        .iter()
+        .filter(|entry| {
+            let ago = logged(entry).map(|at| now.seconds.saturating_sub(at));
+            now.printed && ago.is_some_and(|ago| ago <= ERRORS_NOW_WITHIN_SECONDS)
+        })
+        .collect();
+    let at: BTreeSet<u64> = recent.iter().filter_map(|entry| logged(entry)).collect();
+    let (first, last) = (at.first()?, at.last()?);
+    let minutes: BTreeSet<u64> = at.iter().map(|at| at / 60).collect();
+    let go_on = now.seconds.saturating_sub(*last) <= ERRORS_NOW_LAST_SECONDS
+        && last - first >= ERRORS_NOW_OVER_SECONDS;
+    let many = times(recent) >= ERRORS_NOW_LEAST && count(minutes.len()) >= ERRORS_NOW_MINUTES;
+    (go_on && many).then_some(minutes.len())
+}
+
+const UNUSED: &str =
+    "lsnports shows it without a fabric, and no client is mapped to it: nobody waits for its link.";
+
 /// Whether a port of a VIOS has no fabric and no client.
 fn is_unused(view: &View<'_>, host: usize, port: &str) -> bool {
     let ports = view.of(host).filter_map(Report::lsnports).flat_map(|list| &list.ports);
@@ -57,7 +119,6 @@ fn is_unused(view: &View<'_>, host: usize, port: &str) -> bool {
 pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let mut by_adapter: BTreeMap<&str, Vec<&LoggedError>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    let logged = |entry: &LoggedError| entry.logged.as_ref().map(|taken| taken.seconds);
     let logs = || view.of(system.host).filter_map(Report::errpt).flat_map(|log| &log.entries);
     let restarts: BTreeSet<u64> =
         logs().filter(|entry| is_of_restart(entry)).filter_map(logged).collect();
@@ -93,11 +154,8 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let listed = paths(view, system.host).map_or(&[][..], |list| &list.paths);
     let down: Vec<_> = listed.iter().filter(|path| is_down(path)).collect();
     for (adapter, mut entries) in by_adapter {
-        // The finding on the paths that are down has these entries as evidence.
         let protocol = adapter.replacen("fcs", "fscsi", 1);
-        if is_parent(&down, adapter) || is_parent(&down, &protocol) {
-            continue;
-        }
+        let told = is_parent(&down, adapter) || is_parent(&down, &protocol);
         let all = entries.len();
         entries.retain(|entry| logged(entry).is_some_and(|time| now.within_a_day(time)));
         // The file may have been copied long after.
@@ -107,13 +165,37 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         }
         let hours: BTreeSet<u64> =
             entries.iter().filter_map(|entry| logged(entry)).map(|time| time / 3600).collect();
+        if is_broken(&entries, at_restart) {
+            let draft = broken(view, system, adapter, &entries);
+            out.push(match is_unused(view, system.host, adapter) {
+                true => draft.only_noted(UNUSED),
+                false => draft,
+            });
+            continue;
+        }
+        // The finding on the paths that are down has these entries as evidence.
+        if told {
+            continue;
+        }
         let lost = times(entries.iter().filter(|entry| is_lost(entry))) >= LINK_LOST_LEAST;
         let least = if lost { LINK_LOST_LEAST } else { ADAPTER_ERRORS_LEAST };
         let times = times(&entries);
-        if times < least || count(hours.len()) < ADAPTER_ERRORS_HOURS {
+        let over_hours = times >= least && count(hours.len()) >= ADAPTER_ERRORS_HOURS;
+        let since = lately(&entries, now);
+        if !over_hours && since.is_none() {
             continue;
         }
         let Some(last) = entries.first() else { continue };
+        let least = if over_hours { least } else { ERRORS_NOW_LEAST };
+        let why = match since.filter(|_| !over_hours) {
+            None => format!(
+                "They were logged in {} different hours: no single event, as the restart of a switch is.",
+                hours.len()
+            ),
+            Some(minutes) => format!(
+                "They were logged in {minutes} different minutes, up to the capture: longer than the restart of a switch takes, and they go on."
+            ),
+        };
         let title = match lost {
             true => format!("the link of {adapter} comes and goes"),
             false => format!(
@@ -123,17 +205,17 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         };
         let terms = vec![
             Term::read("entries and their duplicates", times, "errors", last.at),
-            own("threshold", least, "errors"),
+            own_threshold("threshold", least, "errors"),
         ];
         let draft = Draft::new("adapter-errors", system.host, view.object(system.host, adapter), Severity::Warning, title)
                 .see(entries.iter().take(8).map(|entry| entry.at))
                 .figure(Figure::new("errors in the day before the capture", "errors", "entries and their duplicates", terms))
-                .because(format!("They were logged in {} different hours: no single event, as the restart of a switch is.", hours.len()))
+                .because(why)
                 .effect("Look at cable, optics and the switch port, then at the adapter. For Fibre Channel `fcstat` of the port, twice, tells which; for Ethernet `entstat -d`.")
                 .harm("None by looking.")
                 .weigh(0.8, 0.8);
         out.push(match is_unused(view, system.host, adapter) {
-            true => draft.only_noted("lsnports shows it without a fabric, and no client is mapped to it: nobody waits for its link."),
+            true => draft.only_noted(UNUSED),
             false => draft,
         });
     }

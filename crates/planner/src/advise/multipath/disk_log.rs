@@ -68,11 +68,19 @@ pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     out.push(
         draft
             .failing(disk.device, minutes)
-            .effect("Ask the storage side for the drives and the array behind this LUN; save its data first.")
+            .effect(match super::is_built_in(view, disk.host, disk.device) {
+                Some(true) => BUILT_IN.to_owned(),
+                Some(false) => format!("{LUN}; save its data first."),
+                None => format!("Look what it is: lscfg -vl {}. A LUN: {}; save its data first. A drive of the machine: {}{}", disk.device, LUN.replacen('A', "a", 1), BUILT_IN[..1].to_lowercase(), &BUILT_IN[1..]),
+            })
             .harm("None by asking.")
             .weigh(0.9, 1.0),
     );
 }
+
+/// Who mends a disk of an array, and a drive of the machine.
+const LUN: &str = "Ask the storage side for the drives and the array behind this LUN";
+const BUILT_IN: &str = "Replace the drive: take its copies out (unmirrorvg, then reducevg; on a VIOS unmirrorios), swap it while diag shows it as removed, and mirror again (extendvg, mirrorvg; on a VIOS mirrorios). Save its data first where it has no copy elsewhere.";
 
 /// What `iostat -D` counts of requests that a disk did not fulfil, in intervals: the first sample is of all time.
 pub(super) fn failed_requests(

@@ -8,9 +8,9 @@ use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
 use crate::advise::rule::{Applicability, Kind, Object, Rule};
 use crate::advise::sea::{Bridge, FLAPPING, FLAPPING_EFFECT};
-use crate::advise::thresholds::{FLAPPING_HOURS, TURNS_IN_A_DAY, own};
-use crate::advise::view::{View, count};
-use crate::capture::{LoggedError, Report};
+use crate::advise::thresholds::{FLAPPING_HOURS, FULL_PERCENT, TURNS_IN_A_DAY, own};
+use crate::advise::view::{Role, View, as_f64, count};
+use crate::capture::{At, FileSystem, LoggedError, Lsvg, Report, VolumeGroup};
 use crate::trace::{Figure, Term};
 
 /// The rules of this module.
@@ -26,12 +26,27 @@ pub(in crate::advise) const RULES: &[Rule] = &[
     },
     Rule {
         name: "volume-group-disks",
-        about: "the error log says that a volume group has lost a disk or has stale copies",
+        about: "a volume group has lost a disk or has stale copies",
         on: Kind::System,
-        evidence: "errpt and date on each client and each VIOS",
+        evidence: "lsvg NAME and lsvg -p NAME of each group, and errpt with date, on each client and each VIOS",
         weight: 1.1,
-        applies: has_log,
+        applies: |view, system| match groups(view, system.host).is_empty() {
+            true => has_log(view, system),
+            false => Applicability::Judged,
+        },
         judge: volume_groups,
+    },
+    Rule {
+        name: "file-system-full",
+        about: "a file system that a VIOS needs is full",
+        on: Kind::System,
+        evidence: "df -g, and errpt with date, on each VIOS",
+        weight: 1.0,
+        applies: |view, system| match view.role(system.host) {
+            Role::Vios => has_file_systems(view, system),
+            _ => Applicability::Elsewhere,
+        },
+        judge: full_file_systems,
     },
     Rule {
         name: "platform-errors",
@@ -164,8 +179,75 @@ pub(super) fn flapping(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     );
 }
 
-/// `volume-group-disks`: a mirror that has lost a half.
+/// What lists of a system say of its volume groups, in the order of time.
+fn groups<'a>(view: &View<'a>, host: usize) -> Vec<&'a VolumeGroup> {
+    let lists = view.of(host).filter_map(Report::lsvg);
+    lists.flat_map(|list: &Lsvg| &list.groups).collect()
+}
+
+/// The last lists of each group that say something is lost: which group, what, and the lines.
+fn lost_by_lists(view: &View<'_>, host: usize) -> Vec<(String, Vec<String>, Vec<At>, bool)> {
+    let all = groups(view, host);
+    let names: BTreeSet<&str> = all.iter().filter_map(|group| group.name.as_deref()).collect();
+    let mut told = Vec::new();
+    for name in names {
+        let own = || all.iter().filter(|group| group.name.as_deref() == Some(name));
+        let (mut what, mut lines, mut lost) = (Vec::new(), Vec::new(), false);
+        if let Some(list) = own().rfind(|group| !group.disks.is_empty()) {
+            for disk in list.disks.iter().filter(|disk| disk.state != "active") {
+                what.push(format!("{} is {}", disk.name, disk.state));
+                lines.push(disk.at);
+                lost = true;
+            }
+        }
+        if let Some(stale) =
+            own().rev().find_map(|group| group.stale_pps).filter(|read| read.value > 0)
+        {
+            what.push(format!("{} partitions are stale", stale.value));
+            lines.push(stale.at);
+        }
+        if let Some(list) = own().rfind(|group| !group.volumes.is_empty()) {
+            let stale = list.volumes.iter().filter(|volume| volume.state.ends_with("/stale"));
+            let stale: Vec<_> = stale.collect();
+            if !stale.is_empty() {
+                let names: Vec<&str> = stale.iter().map(|volume| volume.name.as_str()).collect();
+                what.push(format!("the copies of {} are stale", names.join(", ")));
+                lines.extend(stale.iter().map(|volume| volume.at));
+            }
+        }
+        if !what.is_empty() {
+            told.push((name.to_owned(), what, lines, lost));
+        }
+    }
+    told
+}
+
+const SYNC_HARM: &str = "syncvg reads and writes all stale partitions: expect load on these disks.";
+const NEXT_DISK: &str = "A mirrored volume group goes on with the copies that are left: the next disk that fails takes the data.";
+const SYNC: &str = "When the disk answers again, varyonvg of the group takes it back and syncvg -v brings the stale copies up to date; else replace it.";
+
+/// `volume-group-disks`: a mirror that has lost a half, by the lists, else by the log of the day.
 pub(super) fn volume_groups(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let lists = lost_by_lists(view, system.host);
+    for (name, what, lines, lost) in &lists {
+        let spoken = view.spoken(system.host).to_owned();
+        let (severity, title) = match lost {
+            true => (Severity::Critical, format!("{name} of {spoken} has lost a disk")),
+            false => (Severity::Warning, format!("{name} of {spoken} has stale copies")),
+        };
+        out.push(
+            Draft::new("volume-group-disks", system.host, spoken, severity, title)
+                .see(lines.iter().copied())
+                .because(format!("By lsvg {}.", what.join(", ")))
+                .because(NEXT_DISK)
+                .effect(format!("See why the disk does not answer (lspath, errpt -a). {SYNC}"))
+                .harm(SYNC_HARM)
+                .weigh(0.95, 1.0),
+        );
+    }
+    if !lists.is_empty() || view.of(system.host).filter_map(Report::errpt).next().is_none() {
+        return;
+    }
     let lost = ["PHYSICAL VOLUME DECLARED MISSING", "QUORUM LOST"];
     let is = |entry: &LoggedError| {
         let lvm = ["LVDD", "LIBLVM"].iter().any(|of| entry.resource.eq_ignore_ascii_case(of));
@@ -188,8 +270,74 @@ pub(super) fn volume_groups(view: &View<'_>, system: &Object<'_>, out: &mut Out)
             .because(format!("The error log says so in the day before the capture: {}.", first.description.to_lowercase()))
             .because("A mirrored volume group goes on with the copies that are left, and nothing says so but the log: the next disk that fails takes the data.")
             .effect("See which disk it is: lsvg -o | xargs -n 1 lsvg -p (PV STATE missing), errpt -a for its id. When the disk answers again, varyonvg of the group takes it back and syncvg -v brings the stale copies up to date; else replace it.")
-            .harm("syncvg reads and writes all stale partitions: expect load on these disks.")
+            .harm(SYNC_HARM)
             .weigh(0.9, 1.0),
+    );
+}
+
+/// The file systems without which a VIOS does not do its work.
+const NEEDED: [&str; 4] = ["/", "/var", "/tmp", "/home"];
+const NEEDED_WHY: &str = "A VIOS with a full / or /var keeps no log and no dump, and changes of its configuration fail half-way: mappings, migrations, updates.";
+const MAKE_ROOM: &str = "Take away what is not needed (old logs, dumps, filesets), or enlarge it while its volume group has free partitions: chfs -a size=+1G NAME.";
+const OPEN_FILES: &str =
+    "None by looking. A file that a process still has open keeps its blocks after it is removed.";
+
+fn has_file_systems<'a>(view: &View<'a>, system: &Object<'a>) -> Applicability {
+    let listed = view.of(system.host).filter_map(Report::df).next().is_some();
+    if listed { Applicability::Judged } else { has_log(view, system) }
+}
+
+/// `file-system-full`: what has no room now by `df`, else what the log says.
+pub(super) fn full_file_systems(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let spoken = view.spoken(system.host).to_owned();
+    let last = view.of(system.host).filter_map(Report::df).last();
+    let listed = last.map_or(&[][..], |list| &list.systems);
+    let full: Vec<&FileSystem> = listed
+        .iter()
+        .filter(|of| NEEDED.contains(&of.mounted.as_str()))
+        .filter(|of| as_f64(of.used_percent) >= FULL_PERCENT)
+        .collect();
+    if let Some(first) = full.first() {
+        let names: Vec<&str> = full.iter().map(|of| of.mounted.as_str()).collect();
+        let names = names.join(" and ");
+        let title =
+            format!("{names} of {spoken} {} full", if full.len() == 1 { "is" } else { "are" });
+        let terms = vec![Term::read("used", as_f64(first.used_percent), "%", first.at)];
+        return out.push(
+            Draft::new("file-system-full", system.host, spoken, Severity::Warning, title)
+                .see(full.iter().map(|of| of.at))
+                .figure(Figure::new(&format!("used of {}", first.mounted), "%", "used", terms))
+                .figure(Figure::plain(own("threshold", FULL_PERCENT, "%")))
+                .because(NEEDED_WHY)
+                .effect(format!(
+                    "See what fills it: du -xg {} | sort -n. {MAKE_ROOM}",
+                    first.mounted
+                ))
+                .harm(OPEN_FILES)
+                .weigh(0.9, 0.95),
+        );
+    }
+    // What the log has is over where the list shows room everywhere.
+    if !listed.is_empty() {
+        return;
+    }
+    let is = |entry: &LoggedError| {
+        entry.resource.eq_ignore_ascii_case("SYSPFS")
+            && says(entry, &["UNABLE TO ALLOCATE SPACE", "FILE SYSTEM FULL"])
+    };
+    let Some(entries) = of_the_day(view, system.host, is) else {
+        return out.lack("whether a file system is full now", "date; errpt");
+    };
+    let Some(last) = entries.first() else { return };
+    let title = format!("a file system of {spoken} is full");
+    out.push(
+        Draft::new("file-system-full", system.host, spoken, Severity::Warning, title)
+            .see(entries.iter().take(8).map(|entry| entry.at))
+            .because(format!("The error log says so in the day before the capture: {}.", last.description.to_lowercase()))
+            .because(NEEDED_WHY)
+            .effect(format!("See which it is and what fills it: df -g, errpt -aj {} (its device), du -xg of its directory. {MAKE_ROOM}", last.identifier))
+            .harm(OPEN_FILES)
+            .weigh(0.9, 0.95),
     );
 }
 

@@ -1,0 +1,92 @@
+//! `net-vlan`: packets of VLANs that an adapter is not in, and a VLAN in which it is alone.
+
+use super::Wire;
+use crate::advise::finding::{Draft, Severity};
+use crate::advise::out::Out;
+use crate::advise::sea::vlans;
+use crate::advise::thresholds::GROWTH_LEAST;
+use crate::advise::view::View;
+use crate::trace::number;
+
+/// The share of the packets of other VLANs that Transmit Errors grow by, where these are what the adapter sends.
+const SENT: f64 = 0.9;
+
+pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    strays(view, wire, out);
+    if out.drafts.is_empty() {
+        super::unbridged::unheard(view, wire, out);
+    }
+}
+
+fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(counter) = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.invalid_vlan)
+    else {
+        return;
+    };
+    let Some(growth) = counter.growth().filter(|growth| *growth >= GROWTH_LEAST) else { return };
+    let Some(own) = wire.last().virtual_adapter.as_ref() else { return };
+    let mine = vlans(own);
+    // What the adapter could not send is among its own errors of sending.
+    let failed = wire.counter(|adapter| adapter.transmitted.errors);
+    let unsent = failed.and_then(|counter| counter.growth()).map(|unsent| unsent >= growth * SENT);
+    let sends = unsent == Some(true);
+    let list = |vlans: Vec<u16>| vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let mut draft = wire
+        .draft(
+            view,
+            "net-vlan",
+            Severity::Warning,
+            match sends {
+                true => format!("{} sends packets of VLANs that it is not in", wire.name),
+                false => format!("{} has packets of VLANs that it is not in", wire.name),
+            },
+        )
+        .see(counter.places())
+        .unless_over(&counter)
+        .see(mine.values().copied())
+        .because(format!(
+            "Invalid VLAN ID Packets grew by {} between the captures.",
+            number(growth)
+        ))
+        .because(format!("It is in {}.", list(mine.keys().copied().collect())));
+    if let Some(failed) = failed.filter(|_| sends) {
+        draft = draft.see(failed.places()).because("Transmit Errors grew by as many: this system itself tags frames with a VLAN that its adapter has not.");
+    }
+    draft = counter
+        .growth_figure("growth of Invalid VLAN ID Packets", "packets")
+        .into_iter()
+        .fold(draft, Draft::figure);
+    let mut missing = false;
+    for bridge in view.bridges() {
+        for (trunk, of) in bridge.trunks(view) {
+            let theirs = vlans(of);
+            let same = own.switch.as_ref().map(|read| &read.value)
+                == of.switch.as_ref().map(|read| &read.value);
+            if !same || theirs.is_empty() {
+                continue;
+            }
+            let absent: Vec<u16> =
+                mine.keys().filter(|vlan| !theirs.contains_key(vlan)).copied().collect();
+            missing |= !absent.is_empty();
+            let words = match absent.is_empty() {
+                true => String::new(),
+                false => format!(", and not {}", list(absent)),
+            };
+            draft = draft.see(theirs.values().copied()).because(format!(
+                "{} of {} bridges {}{words}.",
+                trunk.name.value,
+                view.object(bridge.host, bridge.name),
+                list(theirs.keys().copied().collect())
+            ));
+        }
+    }
+    out.push(
+        draft
+            .effect(match sends {
+                true => "Look for the VLAN devices above this adapter (lsdev -C -c adapter, lsattr -El entN -a vlan_tag_id): give the virtual adapter their VLANs on the HMC, or take away the device that nobody needs. What it sends there reaches nobody.",
+                false => "Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.",
+            })
+            .harm("A VLAN that is added to a trunk reaches every client of it.")
+            .weigh(if missing { 0.9 } else { 0.6 }, 1.0),
+    );
+}
