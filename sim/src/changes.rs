@@ -242,6 +242,8 @@ fn truncate(process: &mut Process, scene: &Scene, number: usize) -> Result<(), S
     let said = client.borrow().front().says(true, scene.drawn.in_bytes);
     session.come(house, said, removed)?;
     bring(session, client, scene)?;
+    // That its queues came is no wait of its requests.
+    client.borrow_mut().front_mut().is_served_anew();
     scene.unit.borrow_mut().arrive(number);
     Ok(())
 }

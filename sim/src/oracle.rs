@@ -237,6 +237,23 @@ impl Disk {
         }
     }
 
+    /// It may happen after all.
+    pub fn unbar(&mut self, ticket: Ticket) {
+        for at in self.writes.get(&ticket).cloned().into_iter().flatten() {
+            let sector = &mut self.sectors[at as usize];
+            let mut open = sector.open.remove(&ticket).expect("it is under way");
+            open.barred = false;
+            for other in sector.open.values_mut() {
+                other.beside.insert(open.stamp);
+            }
+            let reads = self.reads.values_mut().filter(|read| read.sectors.contains(&at));
+            reads.for_each(|read| {
+                read.allowed[(at - read.sectors.start) as usize].insert(open.stamp)
+            });
+            sector.open.insert(ticket, open);
+        }
+    }
+
     /// Values of a write that the medium does not have now, with their sectors. Zeroes may be anybody's.
     pub fn absent(&self, ticket: Ticket) -> Vec<(u64, Stamp)> {
         let Some(sectors) = self.writes.get(&ticket).cloned() else { return Vec::new() };

@@ -289,6 +289,7 @@ impl ScsiClient {
             sim::leave(asked.kind.phase());
             let name = (self.number, token);
             unit.sent.remove(&name);
+            unit.shut_out.remove(&name);
             unit.due.remove(&name);
             unit.fence.accessed(self.number, token, None)?;
             match asked.kind {
@@ -505,6 +506,7 @@ impl ScsiClient {
                     unit.due.insert(name);
                 }
                 ticket.into_iter().for_each(|ticket| self.disk.borrow_mut().bar(ticket));
+                unit.shut_out.remove(&name);
                 if let Some(order) = unit.orders.get(&name).copied() {
                     unit.fence.bar(order);
                 }

@@ -16,6 +16,8 @@ pub type Presence = Option<(u64, u64)>;
 pub struct Unit {
     /// Commands that are sent, with the write that each is, if it is one.
     pub sent: BTreeMap<Name, Option<Ticket>>,
+    /// Those of them whose client was shut out when they were under way.
+    pub shut_out: BTreeSet<Name>,
     /// Commands whose end must be in the ring by now.
     pub due: BTreeSet<Name>,
     /// How often the queues of each client came or went, and whether they are all here: even.
@@ -44,6 +46,15 @@ pub struct Unit {
 }
 
 impl Unit {
+    /// A client that was shut out is registered again. What it had put into its rings by then, and nobody had looked at, may happen.
+    pub fn let_in(&mut self, who: usize, disk: &mut Disk) {
+        let theirs = self.shut_out.range((who, 0)..=(who, u64::MAX)).copied();
+        for name in theirs.collect::<Vec<_>>() {
+            self.shut_out.remove(&name);
+            self.sent.get(&name).into_iter().flatten().for_each(|ticket| disk.unbar(*ticket));
+        }
+    }
+
     /// In `maps`: a client has the unit.
     pub const THERE: u64 = 0;
     /// A client has it not.
@@ -143,6 +154,7 @@ impl Unit {
     /// The hosts of the clients have lost their power.
     pub fn lose_power(&mut self) {
         self.sent.clear();
+        self.shut_out.clear();
         self.due.clear();
         self.won.clear();
         self.orders.clear();

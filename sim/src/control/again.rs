@@ -135,6 +135,11 @@ impl World {
 
     /// The data plane is about to die, and its clients will come again.
     pub(super) fn part(&mut self) {
+        // A change that is under way may take a LUN which a later one, that is stored already, gives again.
+        let operations = self.server().map(|server| server.operations()).unwrap_or_default();
+        if operations.iter().any(|it| !it.operation.step.has_ended()) {
+            return;
+        }
         if let (Some(wanted), Some(status)) = (self.wanted(), planes::status()) {
             self.again.part(&wanted, &status);
         }

@@ -56,6 +56,7 @@ impl ScsiClient {
             let mut unit = self.unit.borrow_mut();
             let name = (self.number, token);
             unit.sent.remove(&name);
+            unit.shut_out.remove(&name);
             unit.due.remove(&name);
             unit.orders.remove(&name);
             if let Kind::Order(_, Act::Preempt { abort: true, .. }) = &kind {
@@ -249,7 +250,12 @@ impl ScsiClient {
             _ => None,
         };
         match (act, &outcome) {
-            (Act::Register { next, .. }, Some(Outcome::Good)) => self.key = next,
+            (Act::Register { next, .. }, Some(Outcome::Good)) => {
+                self.key = next;
+                if next != 0 {
+                    unit.let_in(self.number, &mut self.disk.borrow_mut());
+                }
+            }
             (Act::Clear { .. }, Some(Outcome::Good)) | (_, Some(Outcome::Conflict)) => self.key = 0,
             _ => {}
         }
@@ -258,7 +264,9 @@ impl ScsiClient {
         for who in shut {
             sim::tell(|| format!("client {who} is shut out"));
             let theirs = unit.sent.range((who, 0)..=(who, u64::MAX));
-            theirs.filter_map(|(_, ticket)| *ticket).for_each(|ticket| disk.bar(ticket));
+            let theirs: Vec<_> = theirs.filter_map(|(name, it)| Some((*name, (*it)?))).collect();
+            theirs.iter().for_each(|(_, ticket)| disk.bar(*ticket));
+            unit.shut_out.extend(theirs.iter().map(|(name, _)| *name));
         }
         Ok(())
     }
