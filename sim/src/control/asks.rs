@@ -73,7 +73,7 @@ pub fn begin_marks() {
 }
 
 /// The attribute in which an object has its mark.
-fn marked(object: Object) -> Option<&'static str> {
+pub fn marked(object: Object) -> Option<&'static str> {
     match object {
         Object::Volume => Some("limit_iops"),
         Object::Adapter => Some("client_name"),

@@ -70,9 +70,14 @@ pub fn idle(number: u64, state: &Desired) -> Asked {
     apply(number, state.clone())
 }
 
-/// A configuration is asked for, which has no objects that are known by a mark, or that are there as they are.
+/// A configuration is asked for, all of it.
 pub fn apply(number: u64, state: Desired) -> Asked {
-    plain(number, Ask::Apply(state, true))
+    let of = |(object, name): (Object, &str)| {
+        let mark = state[object].get(name).and_then(|set| asks::mark_of(object, set));
+        asks::marked(object).is_some().then(|| ((object, name.to_owned()), mark))
+    };
+    let marks = asks::NAMES.into_iter().filter_map(of).collect();
+    Asked { marks, ..plain(number, Ask::Apply(state, true)) }
 }
 
 /// A volume of RAM was to become smaller while nobody was there to say that it cannot: somebody corrects that.
