@@ -115,6 +115,11 @@ fn tell_links_once(drafts: &mut Vec<Draft>) {
     drafts.retain(|draft| !(draft.rule == "fc-link-down" && ports.contains(draft.object())));
 }
 
+fn take_out(drafts: &mut Vec<Draft>, gone: &BTreeSet<usize>) {
+    let mut at = 0..;
+    drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
+}
+
 /// Paths that are down are told by the adapter or the port whose trouble it is, with their lines.
 fn tell_by_cause(drafts: &mut Vec<Draft>) {
     let paths = drafts.iter().enumerate().filter(|(_, draft)| draft.rule == "disk-paths-failed");
@@ -139,8 +144,7 @@ fn tell_by_cause(drafts: &mut Vec<Draft>) {
             }
         }
     }
-    let mut at = 0..;
-    drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
+    take_out(drafts, &gone);
 }
 
 /// A disk of a server that the client's path may be down for comes before the path.
@@ -196,8 +200,7 @@ fn tell_consequences(drafts: &mut Vec<Draft>) {
         }
         gone.insert(effect);
     }
-    let mut at = 0..;
-    drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
+    take_out(drafts, &gone);
 }
 
 /// The adapters of a port that lacks elements are told of by the port, with the lines of each.

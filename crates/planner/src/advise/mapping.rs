@@ -26,6 +26,11 @@ impl<'a> Npiv<'a> {
         self.map.client_adapter.as_ref().map(|read| read.value.as_str())
     }
 
+    /// The protocol device of the client's adapter, over which its paths lead.
+    pub(super) fn client_protocol(&self) -> Option<String> {
+        self.client_adapter().map(protocol_device)
+    }
+
     pub(super) fn logged_in(&self) -> bool {
         self.map.status.as_ref().is_some_and(|read| read.value == "LOGGED_IN")
     }
@@ -72,4 +77,9 @@ pub(super) fn clients_on<'a>(
     }
     let on_port = here.into_iter().filter(|map| map.port() == Some(port) && map.logged_in());
     Some(on_port.filter_map(Npiv::client_key).collect())
+}
+
+/// `fscsi0` of `fcs0`.
+pub(super) fn protocol_device(adapter: &str) -> String {
+    adapter.replacen("fcs", "fscsi", 1)
 }

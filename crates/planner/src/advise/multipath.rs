@@ -25,7 +25,7 @@ use super::vscsi::targets;
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
 use crate::trace::number;
 use behind::behind_scsi;
-use lists::{is_part, whole_paths};
+use lists::{is_part, paths, whole_paths};
 use ways::parents;
 
 pub(super) use lists::is_built_in;
@@ -178,12 +178,6 @@ pub(super) fn has_single_paths(view: &View<'_>, host: usize) -> bool {
     adapters.len() == 1
         && view.devices(host, "fscsi").len() <= 1
         && of_disk.values().all(|count| *count == 1)
-}
-
-/// The last list of paths of a system, whole or not.
-fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
-    let lists = view.of(host).filter_map(Report::disk_paths);
-    lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
 }
 
 /// The ways to the disks of a host.

@@ -107,6 +107,11 @@ pub(super) fn vlans(of: &VirtualEthernet) -> BTreeMap<u16, At> {
     tagged.chain(port).collect()
 }
 
+/// VLANs as a user reads them.
+pub(super) fn vlan_list<'a>(vlans: impl IntoIterator<Item = &'a u16>) -> String {
+    vlans.into_iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Every shared Ethernet adapter of every VIOS.
 pub(super) fn bridges<'a>(view: &View<'a>) -> Vec<Bridge<'a>> {
     let mut bridges = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
-use super::sea::{Bridge, vlans};
+use super::sea::{Bridge, vlan_list, vlans};
 use super::view::View;
 use crate::capture::{At, Read};
 
@@ -338,9 +338,8 @@ pub(super) fn vlan_sets<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
         return;
     }
     let numbers: BTreeSet<u16> = missing.iter().map(|(vlan, _)| *vlan).collect();
-    let names: Vec<String> = numbers.iter().map(u16::to_string).collect();
     out.push(
-        draft(view, "sea-vlan", Severity::Warning, one, two, format!("only one of the pair carries VLAN {}", names.join(", ")))
+        draft(view, "sea-vlan", Severity::Warning, one, two, format!("only one of the pair carries VLAN {}", vlan_list(&numbers)))
             .see(missing.iter().map(|(_, at)| *at))
             .see(first.values().chain(second.values()).copied().take(2))
             .because("After a failover the clients of such a VLAN have no network: the other VIOS does not bridge it.")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LogTaken, is_down, is_parent, paths};
 use crate::advise::finding::{Draft, Severity};
-use crate::advise::mapping::Npiv;
+use crate::advise::mapping::{Npiv, protocol_device};
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
 use crate::advise::thresholds::{
@@ -128,7 +128,7 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         logged(entry).is_some_and(|time| restarts.range(around(time)).next().is_some())
     };
     for entry in logs() {
-        let minute = entry.logged.as_ref().map(|taken| taken.seconds / 60);
+        let minute = logged(entry).map(|time| time / 60);
         let own = is_of_adapter(entry) && !(is_lost(entry) && at_restart(entry));
         if own && seen.insert((minute, &entry.identifier, &entry.resource)) {
             by_adapter.entry(&entry.resource).or_default().push(entry);
@@ -154,8 +154,11 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let listed = paths(view, system.host).map_or(&[][..], |list| &list.paths);
     let down: Vec<_> = listed.iter().filter(|path| is_down(path)).collect();
     for (adapter, mut entries) in by_adapter {
-        let protocol = adapter.replacen("fcs", "fscsi", 1);
-        let told = is_parent(&down, adapter) || is_parent(&down, &protocol);
+        let or_note = |draft: Draft| match is_unused(view, system.host, adapter) {
+            true => draft.only_noted(UNUSED),
+            false => draft,
+        };
+        let told = is_parent(&down, adapter) || is_parent(&down, &protocol_device(adapter));
         let all = entries.len();
         entries.retain(|entry| logged(entry).is_some_and(|time| now.within_a_day(time)));
         // The file may have been copied long after.
@@ -166,11 +169,7 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         let hours: BTreeSet<u64> =
             entries.iter().filter_map(|entry| logged(entry)).map(|time| time / 3600).collect();
         if is_broken(&entries, at_restart) {
-            let draft = broken(view, system, adapter, &entries);
-            out.push(match is_unused(view, system.host, adapter) {
-                true => draft.only_noted(UNUSED),
-                false => draft,
-            });
+            out.push(or_note(broken(view, system, adapter, &entries)));
             continue;
         }
         // The finding on the paths that are down has these entries as evidence.
@@ -214,9 +213,6 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 .effect("Look at cable, optics and the switch port, then at the adapter. For Fibre Channel `fcstat` of the port, twice, tells which; for Ethernet `entstat -d`.")
                 .harm("None by looking.")
                 .weigh(0.8, 0.8);
-        out.push(match is_unused(view, system.host, adapter) {
-            true => draft.only_noted(UNUSED),
-            false => draft,
-        });
+        out.push(or_note(draft));
     }
 }

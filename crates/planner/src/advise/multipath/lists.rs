@@ -54,8 +54,20 @@ pub(in crate::advise) fn is_built_in(view: &View<'_>, host: usize, disk: &str) -
     }
 }
 
+fn known<'v, 'a>(
+    view: &'v View<'a>,
+    host: usize,
+) -> impl Iterator<Item = &'a DiskPaths> + use<'v, 'a> {
+    let lists = view.of(host).filter_map(Report::disk_paths);
+    lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other))
+}
+
+/// The last list of paths of a system, whole or not.
+pub(super) fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
+    known(view, host).last()
+}
+
 /// The last list of all paths of a system.
 pub(super) fn whole_paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
-    let lists = view.of(host).filter_map(Report::disk_paths).filter(|list| !is_part(list));
-    lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
+    known(view, host).filter(|list| !is_part(list)).last()
 }

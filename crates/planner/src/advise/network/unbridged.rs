@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Wire;
+use super::vlans::on_same_switch;
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
 use crate::advise::rule::{Applicability, Object};
-use crate::advise::sea::vlans;
+use crate::advise::sea::{vlan_list, vlans};
 use crate::advise::thresholds::UNHEARD_PACKETS;
 use crate::advise::view::{Role, View, as_f64, shown};
 use crate::capture::{HmcRow, Report};
 
 const EFFECT: &str = "Add the VLAN to the trunk adapters of the shared adapter on both VIOS and to the switch ports, or put this adapter into the VLAN that was meant. That is done on the HMC (chhwres -r virtualio --rsubtype eth, and the profile).";
-const HARM: &str = "A VLAN that is added to a trunk reaches every client of it.";
+pub(super) const HARM: &str = "A VLAN that is added to a trunk reaches every client of it.";
 
 /// An adapter that has sent and heard nothing, whose VLAN is on no trunk adapter of the machine.
 pub(super) fn unheard(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
@@ -24,13 +25,10 @@ pub(super) fn unheard(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let silent = heard.value == 0 && as_f64(sent.value) >= UNHEARD_PACKETS;
     let Some(own) = own.filter(|_| silent && view.role(wire.host) != Role::Vios) else { return };
     let mine = vlans(own);
-    let name = |switch: &Option<crate::capture::Read<String>>| {
-        switch.as_ref().map(|read| read.value.clone())
-    };
     let mut bridged = BTreeMap::new();
     for bridge in view.bridges().iter().filter(|of| view.same_machine(of.host, wire.host)) {
         for (_, of) in bridge.trunks(view) {
-            if name(&of.switch) == name(&own.switch) {
+            if on_same_switch(of, own) {
                 bridged.extend(vlans(of));
             }
         }
@@ -38,9 +36,7 @@ pub(super) fn unheard(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     if bridged.is_empty() || mine.is_empty() || mine.keys().any(|vlan| bridged.contains_key(vlan)) {
         return;
     }
-    let list =
-        |vlans: Vec<&u16>| vlans.iter().map(|vlan| vlan.to_string()).collect::<Vec<_>>().join(", ");
-    let vlan = list(mine.keys().collect());
+    let vlan = vlan_list(mine.keys());
     let title = format!("no shared adapter of the machine bridges VLAN {vlan} of {}", wire.name);
     out.push(
         wire.draft(view, "net-vlan", Severity::Critical, title)
@@ -51,7 +47,7 @@ pub(super) fn unheard(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             .because(format!("It has sent {} packets and received none.", sent.value))
             .because(format!(
                 "The trunk adapters that were captured of its machine are in {}.",
-                list(bridged.keys().collect())
+                vlan_list(bridged.keys())
             ))
             .effect(EFFECT)
             .harm(HARM)
@@ -111,14 +107,11 @@ pub(super) fn alone(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             if met || mine.is_empty() || trunks.is_empty() {
                 continue;
             }
-            let list = |vlans: &BTreeSet<u16>| {
-                vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
-            };
             let name = row.field("lpar_name").unwrap_or_default().to_owned();
             let bridged: BTreeSet<u16> = trunks.iter().flat_map(|other| of_row(other)).collect();
             let title = format!(
                 "VLAN {} of {name} is bridged by no trunk adapter, and nobody else is in it",
-                list(&mine)
+                vlan_list(&mine)
             );
             let slot =
                 row.field("slot_num").map_or_else(String::new, |slot| format!(" in slot {slot}"));
@@ -126,7 +119,7 @@ pub(super) fn alone(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 Draft::new("net-vlan", system.host, name, Severity::Warning, title)
                     .see([row.at])
                     .see(trunks.iter().map(|other| other.at))
-                    .because(format!("The adapter{slot} is in VLAN {}; the trunk adapters of its virtual switch are in {}.", list(&mine), list(&bridged)))
+                    .because(format!("The adapter{slot} is in VLAN {}; the trunk adapters of its virtual switch are in {}.", vlan_list(&mine), vlan_list(&bridged)))
                     .because("No other adapter of the machine is in that VLAN: what it sends reaches nobody.")
                     .effect(EFFECT)
                     .harm(HARM)

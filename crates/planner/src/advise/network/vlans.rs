@@ -3,13 +3,19 @@
 use super::Wire;
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
-use crate::advise::sea::vlans;
+use crate::advise::sea::{vlan_list, vlans};
 use crate::advise::thresholds::GROWTH_LEAST;
 use crate::advise::view::View;
+use crate::capture::VirtualEthernet;
 use crate::trace::number;
 
 /// The share of the packets of other VLANs that Transmit Errors grow by, where these are what the adapter sends.
 const SENT: f64 = 0.9;
+
+pub(super) fn on_same_switch(one: &VirtualEthernet, two: &VirtualEthernet) -> bool {
+    let [one, two] = [one, two].map(|of| of.switch.as_ref().map(|read| &read.value));
+    one == two
+}
 
 pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     strays(view, wire, out);
@@ -30,7 +36,6 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let failed = wire.counter(|adapter| adapter.transmitted.errors);
     let unsent = failed.and_then(|counter| counter.growth()).map(|unsent| unsent >= growth * SENT);
     let sends = unsent == Some(true);
-    let list = |vlans: Vec<u16>| vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     let mut draft = wire
         .draft(
             view,
@@ -48,7 +53,7 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             "Invalid VLAN ID Packets grew by {} between the captures.",
             number(growth)
         ))
-        .because(format!("It is in {}.", list(mine.keys().copied().collect())));
+        .because(format!("It is in {}.", vlan_list(mine.keys())));
     if let Some(failed) = failed.filter(|_| sends) {
         draft = draft.see(failed.places()).because("Transmit Errors grew by as many: this system itself tags frames with a VLAN that its adapter has not.");
     }
@@ -60,23 +65,20 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     for bridge in view.bridges() {
         for (trunk, of) in bridge.trunks(view) {
             let theirs = vlans(of);
-            let same = own.switch.as_ref().map(|read| &read.value)
-                == of.switch.as_ref().map(|read| &read.value);
-            if !same || theirs.is_empty() {
+            if !on_same_switch(own, of) || theirs.is_empty() {
                 continue;
             }
-            let absent: Vec<u16> =
-                mine.keys().filter(|vlan| !theirs.contains_key(vlan)).copied().collect();
+            let absent: Vec<&u16> = mine.keys().filter(|vlan| !theirs.contains_key(vlan)).collect();
             missing |= !absent.is_empty();
             let words = match absent.is_empty() {
                 true => String::new(),
-                false => format!(", and not {}", list(absent)),
+                false => format!(", and not {}", vlan_list(absent)),
             };
             draft = draft.see(theirs.values().copied()).because(format!(
                 "{} of {} bridges {}{words}.",
                 trunk.name.value,
                 view.object(bridge.host, bridge.name),
-                list(theirs.keys().copied().collect())
+                vlan_list(theirs.keys())
             ));
         }
     }
@@ -86,7 +88,7 @@ fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
                 true => "Look for the VLAN devices above this adapter (lsdev -C -c adapter, lsattr -El entN -a vlan_tag_id): give the virtual adapter their VLANs on the HMC, or take away the device that nobody needs. What it sends there reaches nobody.",
                 false => "Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.",
             })
-            .harm("A VLAN that is added to a trunk reaches every client of it.")
+            .harm(super::unbridged::HARM)
             .weigh(if missing { 0.9 } else { 0.6 }, 1.0),
     );
 }

@@ -117,11 +117,7 @@ pub(super) fn mapped(view: &View<'_>, host: usize, out: &mut Out) {
 /// The server behind each protocol device of a client that is logged in.
 fn behind<'a>(view: &View<'a>, client: usize) -> BTreeMap<String, (usize, At)> {
     let maps = view.npiv().iter().filter(|map| map.client == Some(client) && map.logged_in());
-    maps.filter_map(|map| {
-        let adapter = map.client_adapter()?.replacen("fcs", "fscsi", 1);
-        Some((adapter, (map.vios, map.map.at)))
-    })
-    .collect()
+    maps.filter_map(|map| Some((map.client_protocol()?, (map.vios, map.map.at)))).collect()
 }
 
 pub(super) fn applies<'a>(view: &View<'a>, system: &Object<'a>) -> Applicability {

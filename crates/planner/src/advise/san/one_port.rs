@@ -96,10 +96,7 @@ fn no_other<'a>(
 fn by_paths(view: &View<'_>, map: &Npiv<'_>, own: &[&Npiv<'_>]) -> Option<(String, Vec<At>)> {
     let client = map.client?;
     let adapters = view.ways(client).adapters();
-    let of_map: BTreeSet<String> = own
-        .iter()
-        .filter_map(|map| Some(map.client_adapter()?.replacen("fcs", "fscsi", 1)))
-        .collect();
+    let of_map: BTreeSet<String> = own.iter().filter_map(|map| map.client_protocol()).collect();
     let all = adapters.len() > 1 && adapters.keys().all(|name| of_map.contains(*name));
     let names: Vec<&str> = adapters.keys().copied().collect();
     all.then(|| {
