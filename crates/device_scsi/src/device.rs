@@ -653,9 +653,11 @@ impl Device for ScsiDevice {
     }
 
     fn resized(&self, _: &AdapterSpec, resized: &Resized<'_>) -> Tell<Message> {
-        let view = locked(&self.state).view.clone();
-        let places = resized.units.iter().flat_map(|unit| view.places_of(unit));
-        let events = self.capacity_events(places).into_iter();
+        let places: Vec<Place> = {
+            let state = locked(&self.state);
+            resized.units.iter().flat_map(|unit| state.view.places_of(unit)).collect()
+        };
+        let events = self.capacity_events(places.into_iter()).into_iter();
         Tell::Messages(events.map(|event| (EVENT_QUEUE, Message::Event(event))).collect())
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use crate::interface::{control_socket, flags, index, named, result, socket};
+use crate::interface::{control_socket, flags, index, result, socket};
 
 pub use crate::tap::HEADER_BYTES;
 
@@ -37,7 +37,6 @@ const PACKET_MR_PROMISC: u16 = 1;
 /// The kernel's: EPERM, who has no `CAP_NET_RAW`; ENODEV, there is no such interface; ENETDOWN, it is not up; EMEDIUMTYPE, it is no Ethernet
 /// interface; ENOPROTOOPT, the kernel is older than Linux 6.5.
 pub fn open(interface: &str, beside: Option<BorrowedFd<'_>>, shared: bool) -> io::Result<OwnedFd> {
-    named(interface)?;
     let asks = control_socket()?;
     let missing = || io::Error::from_raw_os_error(libc::ENODEV);
     let index = index(interface, &asks)?.ok_or_else(missing)?;

@@ -413,7 +413,7 @@ fn judge(nexus: &Nexus, cdb: &[u8; 16], len: usize) -> Result<&'static Spec, Don
         }
     }
     if spec.needs_medium && nexus.unit().flags() & flag::NO_MEDIUM != 0 {
-        return Err(Done::check(nexus.unit().no_medium()));
+        return Err(Done::check(nexus.unit().not_ready()));
     }
     Ok(spec)
 }
@@ -428,7 +428,7 @@ pub(crate) fn exists(unit: &LogicalUnit, needs: Needs) -> bool {
 #[cold]
 fn becoming_ready(nexus: &Nexus, spec: Option<&Spec>) -> Result<(), Done> {
     match nexus.unit().awaited && spec.is_none_or(|spec| spec.path != Path::Any) {
-        true => Err(Done::check(Sense::new(SenseKey::NotReady, code::BECOMING_READY))),
+        true => Err(Done::check(nexus.unit().not_ready())),
         false => Ok(()),
     }
 }

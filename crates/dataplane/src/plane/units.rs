@@ -142,6 +142,11 @@ impl State {
         let named = named.filter_map(|name| self.adapters.get_key_value(name));
         named.filter(move |(_, adapter)| adapter.is(|spec| sees(spec, &unit)))
     }
+
+    /// They get what a unit is now.
+    fn renewal_of_seers(&self, unit: &str) -> Renewal {
+        Renewal(self.seers(unit).map(|(_, adapter)| Arc::clone(adapter)).collect())
+    }
 }
 
 impl Plane {
@@ -163,8 +168,7 @@ impl Plane {
         let (holds, asked) = (holds.collect(), Request::PutUnit(spec.clone()));
         self.enter(&mut state, Unit::new(spec, volume, left.as_deref())?);
         let what = "gets its volume, waits for a client";
-        let seers = state.seers(&name).map(|(_, adapter)| Arc::clone(adapter));
-        let renewal = Renewal(seers.collect());
+        let renewal = state.renewal_of_seers(&name);
         self.go_on(changing, state, going::Change { about, asked, what, holds }, move |all| {
             renewal.carry_out_at_once(all)
         })
@@ -195,8 +199,7 @@ impl Plane {
         unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
         unit.spec = spec;
         state.storage.put_unit(unit);
-        let seers = state.seers(&name).map(|(_, adapter)| Arc::clone(adapter));
-        let renewal = Renewal(seers.collect());
+        let renewal = state.renewal_of_seers(&name);
         self.go_on(changing, state, going::Change { about, asked, what, holds }, move |all| {
             renewal.carry_out_at_once(all)?;
             // Clients see it when their channels can read it.

@@ -107,11 +107,8 @@ fn defects(cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
 fn request_sense(cx: &Context<'_>, cdb: &[u8; 16]) -> Done {
     let unit = cx.nexus.unit();
     let pending = cx.nexus.gate().take().map(Attention::sense);
-    let sense = pending.unwrap_or(match unit.flags() & flag::NO_MEDIUM != 0 {
-        _ if unit.awaited => Sense::new(SenseKey::NotReady, code::BECOMING_READY),
-        true => unit.no_medium(),
-        false => Sense::NONE,
-    });
+    let no_medium = unit.flags() & flag::NO_MEDIUM != 0;
+    let sense = pending.unwrap_or(if no_medium { unit.not_ready() } else { Sense::NONE });
     let mut bytes = [0; SENSE_BYTES_MAX];
     let len = sense.encode(cdb[1] & 1 != 0, &mut bytes);
     give(&cx.data_in, &bytes[..len], cdb[4].into())
@@ -238,7 +235,7 @@ impl Task {
                 return Step::Done(Done::check(sense));
             }
         } else if optical && start && unit.flags() & flag::NO_MEDIUM != 0 {
-            return Step::Done(Done::check(unit.no_medium()));
+            return Step::Done(Done::check(unit.not_ready()));
         }
         if start || no_flush {
             return Step::Done(Done::good(0, 0));

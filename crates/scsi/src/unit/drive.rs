@@ -132,10 +132,13 @@ impl LogicalUnit {
         self.flags() & flag::TRAY_OPEN != 0
     }
 
-    /// What a command that needs a medium is told when there is none.
-    pub(crate) fn no_medium(&self) -> Sense {
-        let open = self.tray_open();
-        let code = if open { code::NO_MEDIUM_TRAY_OPEN } else { code::NO_MEDIUM_TRAY_CLOSED };
+    /// What a command that needs a medium is told when there is none, and any that needs an awaited logical unit.
+    pub(crate) fn not_ready(&self) -> Sense {
+        let code = match self.tray_open() {
+            _ if self.awaited => code::BECOMING_READY,
+            true => code::NO_MEDIUM_TRAY_OPEN,
+            false => code::NO_MEDIUM_TRAY_CLOSED,
+        };
         Sense::new(SenseKey::NotReady, code)
     }
 }
