@@ -149,6 +149,7 @@ fn a_guest_that_has_come_is_announced_with_the_addresses_that_it_had() {
         for frame in [&said, &neighbour, &on_vlan] {
             before.send(&PLAIN, frame);
         }
+        before.sent();
         let others = [near.receive().frame, near.receive().frame];
         assert_eq!(others, [said.clone(), neighbour.clone()]);
         (0..3).for_each(|_| drop(tagged.receive()));

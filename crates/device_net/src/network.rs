@@ -1,15 +1,15 @@
 //! Virtual switches by name: which ports each has, and what waits for whom. Off the path of a frame, but for [`Pair`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use channel::elements::Wake;
 use crossbeam_queue::ArrayQueue;
-use memory::{IoBuf, Lasting};
+use memory::{IoBuf, Lasting, clock};
 use switch::{
     ANNOUNCEMENT_BYTES, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload,
-    PortId, PortSpec, Reason, Vid, View,
+    PortId, PortSpec, Reason, Switch, Vid, View,
 };
 
 use crate::INBOX_FRAMES;
@@ -21,8 +21,10 @@ use crate::waiting::{Frame, put};
 pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
 /// News that wait for a channel. What comes too late is learned from the next frame.
 const NEWS_MAX: usize = 256;
-/// Stations that have moved, until a channel says with which addresses.
+/// Stations that have moved and of whose addresses others hear. With more the oldest gives way.
 const MOVED_MAX: usize = 256;
+/// So long channels say what they know of a station that has moved.
+const MOVED_NS: u64 = 5_000_000_000;
 
 /// The networks of a data plane.
 #[derive(Debug, Default)]
@@ -63,8 +65,20 @@ pub struct Network {
     members: Mutex<Members>,
     /// Who watches frames.
     tracer: Mutex<Option<Arc<Tracer>>>,
-    /// Stations that are behind those ports now, and whose addresses others have yet to hear of.
-    moved: Mutex<Vec<(Mac, PortId)>>,
+    /// Stations that have moved, and whose addresses others have yet to hear of.
+    moved: Mutex<VecDeque<Moved>>,
+}
+
+/// A station that is behind another port now. One channel alone may not know its addresses: it has queues of the network since a moment ago, or what it is to
+/// hear of them is on its way. So each says those that nobody has said.
+#[derive(Debug)]
+struct Moved {
+    station: Mac,
+    to: PortId,
+    since_ns: u64,
+    /// Channels that have said what they know.
+    asked: Vec<u32>,
+    said: Vec<Announcement>,
 }
 
 #[derive(Debug, Default)]
@@ -198,8 +212,8 @@ impl Network {
         revision + 1
     }
 
-    /// Others hear that a station is behind this port now: that it is there (RARP), without a tag, at once; and with which addresses as soon as a channel that knows
-    /// them looks, in all VLANs. An address that the port may not use is nobody's concern.
+    /// Others hear that a station is behind this port now: that it is there (RARP), without a tag, at once; and with which addresses as soon as channels that know
+    /// them look, in all VLANs. An address that the port may not use is nobody's concern.
     pub(crate) fn announce(&self, port: &Port, station: Mac) {
         let vid = {
             let members = self.members();
@@ -210,25 +224,43 @@ impl Network {
             }
             spec.pvid
         };
+        let to = port.id;
         {
             let mut moved = self.moved();
-            if moved.len() < MOVED_MAX && !moved.contains(&(station, port.id)) {
-                moved.push((station, port.id));
+            moved.retain(|one| one.station != station);
+            if moved.len() == MOVED_MAX {
+                moved.pop_front();
             }
+            let since_ns = clock::to_ns(clock::ticks());
+            moved.push_back(Moved { station, to, since_ns, asked: Vec::new(), said: Vec::new() });
         }
-        // Those who are rung look at what has changed.
         self.version.fetch_add(1, Ordering::AcqRel);
         let there = vid.map(|vid| Announcement { station, vid, claim: None });
-        self.say(port.id, there.as_slice());
+        self.say(to, there.as_slice());
+        // Who is rung looks at what has changed.
+        let ports: Vec<Arc<Port>> = {
+            let members = self.members();
+            members.ports.iter().flatten().map(|member| Arc::clone(&member.port)).collect()
+        };
+        let pairs = ports.iter().flat_map(|port| &port.pairs);
+        pairs.filter(|pair| pair.open.load(Ordering::Relaxed)).for_each(Pair::ring);
     }
 
-    fn moved(&self) -> MutexGuard<'_, Vec<(Mac, PortId)>> {
+    fn moved(&self) -> MutexGuard<'_, VecDeque<Moved>> {
         self.moved.lock().expect("a panic ends the process")
     }
 
-    /// Stations whose addresses are to be said now, by whoever asks.
-    pub(crate) fn take_moved(&self) -> Vec<(Mac, PortId)> {
-        std::mem::take(&mut *self.moved())
+    /// A channel says what it knows of stations that have moved, and others have not said.
+    pub(crate) fn say_moved(&self, now_ns: u64, channel: u32, switch: &Switch) {
+        let mut moved = self.moved();
+        moved.retain(|one| now_ns.saturating_sub(one.since_ns) < MOVED_NS);
+        for one in moved.iter_mut().filter(|one| !one.asked.contains(&channel)) {
+            one.asked.push(channel);
+            let mut new = switch.announcements_of(one.station, one.to);
+            new.retain(|announcement| !one.said.contains(announcement));
+            self.say(one.to, &new);
+            one.said.extend(new);
+        }
     }
 
     /// Others hear this of stations as if they had sent it by that port: each channel's switch, and all ports of the VLAN. Who has no room for it learns it from a

@@ -113,12 +113,17 @@ impl Replica {
     pub(crate) fn catch_up(&mut self) -> u64 {
         let now_ns = clock::to_ns(clock::ticks());
         let version = self.network.version();
-        if version != self.version {
+        let has_changed = version != self.version;
+        if has_changed {
             self.take_over();
             self.version = version;
         }
         while let Some(news) = self.heard.pop() {
             self.switch.learn(now_ns, news);
+        }
+        if has_changed {
+            // With what has just been heard.
+            self.network.say_moved(now_ns, self.channel, &self.switch);
         }
         if now_ns.saturating_sub(self.aged_ns) > AGE_EVERY_NS {
             self.aged_ns = now_ns;
@@ -150,9 +155,6 @@ impl Replica {
                 None => self.switch.remove_port(id),
             }
             *place = Some(Place { port: entry.port, revision: entry.revision });
-        }
-        for (station, at) in self.network.take_moved() {
-            self.network.say(at, &self.switch.announcements_of(station, at));
         }
     }
 
@@ -189,5 +191,55 @@ impl Replica {
         }
         let pair = [wanted, 0].into_iter().find(|pair| is_used(*pair))?;
         Some(Way::Away(Arc::clone(port), usize::from(pair)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switch::{Announcement, Claim, Mac, PortSpec, Vid};
+
+    use super::*;
+    use crate::network::Networks;
+
+    #[test]
+    fn a_station_that_has_moved_has_all_its_addresses_said_once_whoever_looks_first() {
+        let (v, station) = (Vid::new(1).unwrap(), Mac([2, 0, 0, 0, 0, 9]));
+        let claim = |last: u8| {
+            let claim = Claim { address: [10, 0, 0, last].into(), router: false };
+            Announcement { station, vid: v, claim: Some(claim) }
+        };
+        for first in 0..3 {
+            let network = Networks::default().named("net");
+            let [before, now, other] = ["before", "now", "other"].map(|name| {
+                let port = network.join(name, 1);
+                network.set(&port, Some(PortSpec::access(v)));
+                port
+            });
+            other.pairs[0].make_inbox().unwrap();
+            other.pairs[0].open.store(true, Relaxed);
+            let mut old = [Replica::new(&network, 0), Replica::new(&network, 1)];
+            for replica in &mut old {
+                replica.catch_up();
+            }
+            network.say(before.id, &[claim(1)]);
+            old[0].catch_up();
+            // What channels have yet to hear when the station moves; the third one was not there before.
+            network.say(before.id, &[claim(2)]);
+            let [zero, one] = old;
+            let mut all = [zero, one, Replica::new(&network, 2)];
+            let inbox = other.pairs[0].inbox().unwrap();
+            while inbox.full.pop().is_some() {}
+            for _ in 0..2 {
+                network.announce(&now, station);
+                for at in 0..3 {
+                    all[(first + at) % 3].catch_up();
+                }
+                let kinds =
+                    std::iter::from_fn(|| inbox.full.pop().map(|it| it.frame().view.ethertype()));
+                let mut kinds: Vec<u16> = kinds.collect();
+                kinds[1..].sort_unstable();
+                assert_eq!(kinds, [0x8035, 0x0806, 0x0806]);
+            }
+        }
     }
 }
