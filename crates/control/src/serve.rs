@@ -229,6 +229,12 @@ async fn after_the_dying<T>(
 async fn run(visitors: Visitors, server: Arc<Server>) -> Result<(), ServeError> {
     let mut term = signal(SignalKind::terminate()).map_err(system("SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("SIGINT"))?;
+    let hangup = SignalKind::hangup();
+    // Who starts it with `nohup` wants it to go on.
+    let mut hangup = match is_ignored(hangup) {
+        true => None,
+        false => Some(signal(hangup).map_err(system("SIGHUP"))?),
+    };
     let (ending, end) = tokio::sync::watch::channel(false);
     let stop = {
         let server = Arc::clone(&server);
@@ -236,6 +242,9 @@ async fn run(visitors: Visitors, server: Arc<Server>) -> Result<(), ServeError> 
             tokio::select! {
                 _ = term.recv() => tracing::info!("SIGTERM"),
                 _ = interrupt.recv() => tracing::info!("SIGINT"),
+                Some(_) = async { Some(hangup.as_mut()?.recv().await) } => {
+                    tracing::info!("SIGHUP: the terminal that it was started from is gone");
+                }
                 () = server.stopped() => tracing::info!("asked to stop"),
             }
             let _ = ending.send(true);
@@ -254,6 +263,14 @@ async fn run(visitors: Visitors, server: Arc<Server>) -> Result<(), ServeError> 
         }
         () = late => Ok(()),
     }
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal.as_raw_value() - 1) & 1 == 1
 }
 
 fn make_dir(path: &Path, mode: u32) -> Result<(), ServeError> {

@@ -24,6 +24,8 @@ mod networks;
 mod pools;
 #[path = "serve/reach.rs"]
 mod reach;
+#[path = "serve/signals.rs"]
+mod signals;
 #[path = "serve/sizes.rs"]
 mod sizes;
 #[path = "serve/snapshots.rs"]
