@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use block::{FileVolume, Volume, VolumeError};
 use pool::format::{
-    CHUNK_BYTES, LABEL_BYTES, Label, MemberState, Place, SECTOR_BYTES, Superblock, Uuid,
+    CHUNK_BYTES, LABEL_BYTES, Label, MemberState, Place, SECTOR_BYTES, SUPERBLOCK_AT, Superblock,
+    Uuid,
 };
 use pool::{NewPv, Policy, Pool, Shadow as Left, Source, choose, make, superblocks};
 use spec::PoolSpec;
@@ -19,8 +20,13 @@ use crate::table::{OpenPv, Shared};
 use crate::thread::{Candidate, Opening};
 use crate::work::{Work, chunks_for};
 
-/// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet.
-pub(crate) fn open(inbox: &Inbox, number: u32, opening: Opening) -> Result<Work, PoolError> {
+/// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet. With it the PVs that have left it and that a process
+/// before did not come to erase, or not to the end: to be erased when it serves, for then it is durable that they have left.
+pub(crate) fn open(
+    inbox: &Inbox,
+    number: u32,
+    opening: Opening,
+) -> Result<(Work, Vec<OpenPv>), PoolError> {
     let Opening { spec, owner, pvs, shadow } = opening;
     let lanes: Result<Vec<PvLane<'_>>, PoolError> =
         pvs.iter().map(|candidate| lane_of(inbox, &candidate.pv)).collect();
@@ -35,6 +41,9 @@ pub(crate) fn open(inbox: &Inbox, number: u32, opening: Opening) -> Result<Work,
         new_pool(owner.pool, &pvs, &lanes)?;
     }
     let (superblock, order) = in_order(owner.pool, &pvs, &lanes)?;
+    let may_be_gone = pvs.iter().zip(&lanes).filter(|(candidate, _)| !candidate.must);
+    let gone = may_be_gone.filter(|(candidate, lane)| is_gone(&superblock, &candidate.pv, lane));
+    let gone = gone.map(|(candidate, _)| candidate.pv.clone()).collect();
     let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
     let layout: Vec<_> = superblock
         .members
@@ -75,7 +84,15 @@ pub(crate) fn open(inbox: &Inbox, number: u32, opening: Opening) -> Result<Work,
     let shared = Shared::new(&spec.name, owner.pool, open, shadow);
     // The others are given up.
     let lanes = order.iter().map(|at| at.and_then(|at| lanes[at].keep())).collect();
-    Ok(Work::new(number, owner, Arc::new(shared), core, lanes))
+    Ok((Work::new(number, owner, Arc::new(shared), core, lanes), gone))
+}
+
+/// Erases what says that a PV is of a pool that it has left. It is gone whether that can be written or not.
+pub(crate) fn erase(inbox: &Inbox, pv: &OpenPv) {
+    let Ok(lane) = lane_of(inbox, pv) else { return };
+    let mut at = [0].into_iter().chain(SUPERBLOCK_AT);
+    let erased = at.all(|at| lane.write(at, &[0; SECTOR_BYTES]).is_ok());
+    let _ = erased && lane.flush().is_ok();
 }
 
 /// A lane of the thread to a PV.
@@ -255,6 +272,15 @@ fn in_order(
         return Err(PoolError::new(what, "correct the paths of its PVs"));
     }
     Ok((superblock, order))
+}
+
+/// Whether a PV was of the pool and is nobody's, as its label has it: its superblocks may be left of what it was before another took it.
+fn is_gone(superblock: &Superblock, pv: &OpenPv, lane: &PvLane<'_>) -> bool {
+    let label = front(pv, lane).ok().and_then(|front| label(superblock.pool, pv, &front).ok()?);
+    label.is_some_and(|label| {
+        let mut members = superblock.members.iter();
+        members.any(|member| member.pv == label.pv && member.state == MemberState::Gone)
+    })
 }
 
 /// Nobody's so far: the standard library's seeds of hashes, which come from the system.

@@ -19,7 +19,7 @@ use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
-use crate::open::{lane_of, may_join, of_pv, open};
+use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Message, ReplyTo, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, PoolView, PvView, Shared, Table, locked};
@@ -136,8 +136,10 @@ impl Pools {
         })?;
         let opening = Opening { spec: spec.clone(), owner, pvs, shadow };
         let number = self.next.fetch_add(1, Relaxed);
-        let work = Box::new(open(&self.inbox, number, opening)?);
+        let (work, gone) = open(&self.inbox, number, opening)?;
+        let work = Box::new(work);
         let shared = ask(&self.inbox, |reply| Message::Serve(work, reply))??;
+        gone.iter().for_each(|pv| erase(&self.inbox, pv));
         Ok(PoolHandle { shared, inbox: Arc::clone(&self.inbox) })
     }
 

@@ -105,7 +105,7 @@ fn pvs_come_and_go_while_a_client_writes_and_processes_die() {
     written.judge(&mut bench);
     bench.close();
     drop(lu);
-    assert!(!there || is_blank(&old), "its label and its superblocks are erased");
+    assert!(is_blank(&old), "its label and its superblocks are erased");
     // Nobody has it any more: it may come back, and is another one then.
     let lu = old_lu(&pool, size, &identity);
     add(&pool, &[&old]).unwrap();
@@ -192,14 +192,49 @@ fn what_is_no_pv_is_not_added_and_nothing_is_written_to_it() {
 }
 
 /// Whether nothing is where a pool's label and superblocks are.
-fn is_blank(path: &Path) -> bool {
+/// Where a PV says whose it is, with what it says there.
+fn marks(path: &Path) -> Vec<(u64, [u8; 4096])> {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::open(path).unwrap();
-    [0, 64 << 10, 1 << 20, 8 << 20, 32 << 20].into_iter().all(|at| {
-        let mut found = [1; 4096];
-        file.read_exact_at(&mut found, at).unwrap();
-        found == [0; 4096]
-    })
+    let mark = |at| {
+        let mut bytes = [0; 4096];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        (at, bytes)
+    };
+    [0, 64 << 10, 1 << 20, 8 << 20, 32 << 20].map(mark).to_vec()
+}
+
+#[test]
+fn a_pv_that_has_left_is_erased_by_the_next_process_if_the_one_before_died_meanwhile() {
+    use std::os::unix::fs::FileExt;
+    let mut place = Place::new(false, &[12, 20]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let old = place.spec.pvs.remove(0);
+    let before = marks(&old);
+    pool.remove_pv(&pool.view().pvs[0].clone()).unwrap();
+    while pool.gone() == 0 || pool.view().pvs.len() > 1 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(is_blank(&old));
+    pool.close();
+    (place.spec.fresh, place.spec.leaving) = (false, vec![old.clone()]);
+    let put = |marks: &[(u64, [u8; 4096])]| {
+        let file = std::fs::File::options().write(true).open(&old).unwrap();
+        marks.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
+    };
+    put(&before);
+    place.open(&pools).close();
+    assert!(is_blank(&old));
+    // What another has begun to use is not touched.
+    let theirs: Vec<_> = [(0, [7; 4096])].into_iter().chain(before[1..].iter().copied()).collect();
+    put(&theirs);
+    place.open(&pools).close();
+    assert!(marks(&old) == theirs);
+}
+
+fn is_blank(path: &Path) -> bool {
+    marks(path).iter().all(|(_, bytes)| *bytes == [0; 4096])
 }
 
 fn pool_uuid(place: &Place) -> pool::format::Uuid {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use memory::clock;
 use pool::Balance;
+use pool::format::MemberState;
 
 use super::Work;
 use crate::table::{Progress, PvView};
@@ -38,6 +39,7 @@ impl Work {
             Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
+        view.pvs.extend(self.going());
         view.balance = balance;
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
@@ -59,6 +61,20 @@ impl Work {
         });
         view.trouble = view.trouble.or(short).or(stuck);
         self.shared.set_view(view);
+    }
+
+    /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away.
+    fn going(&self) -> impl Iterator<Item = PvView> {
+        let members = (0..).zip(&self.core.superblock().members).zip(&self.lanes);
+        let going = members
+            .filter(|((_, member), lane)| member.state == MemberState::Gone && lane.is_some());
+        going.filter_map(|((pv, member), _)| {
+            let pool::format::Member { pv: uuid, tier, group, state, chunks, .. } = *member;
+            let space =
+                pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
+            let moved = Progress { planned: 1, moved: 1, failed: 0, left_s: None };
+            Some(PvView { path: self.shared.pv(pv)?.path, leaving: Some(moved), space })
+        })
     }
 
     /// With the time that it takes, if it goes on as it went since it began.
