@@ -32,6 +32,10 @@ use less::shrink;
 use options::{HELP, Options};
 use plan::{Outcome, Plan};
 
+/// A seed allocates without end.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let options = match Options::read(std::env::args().skip(1)) {
         Ok(Some(options)) => options,

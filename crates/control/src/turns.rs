@@ -130,10 +130,7 @@ pub mod simulated {
     ) -> std::io::Result<()> {
         let (mut body, base) = (Some(body), now_at());
         let turn = move || {
-            let Some(it) = &mut body else {
-                sim::fall_asleep(None);
-                return;
-            };
+            let Some(it) = &mut body else { return };
             let due = it.due();
             let goes_on = match inbox.try_recv() {
                 Ok(message) => it.attend(Some(message), &inbox),
@@ -149,6 +146,7 @@ pub mod simulated {
             };
             if !goes_on {
                 body = None;
+                sim::end_own_thread();
             }
         };
         spawn(&name, Box::new(turn));
@@ -174,6 +172,7 @@ pub mod simulated {
         let (now, mut waits) = (Timespec { tv_sec: 0, tv_nsec: 0 }, Some((is_so, work)));
         let turn = move || {
             if let Some((_, work)) = waits.take_if(|(is_so, _)| is_so(Some(&now))) {
+                sim::end_own_thread();
                 return work();
             }
             sim::fall_asleep(None);

@@ -38,7 +38,7 @@ struct Cache {
 }
 
 /// An open file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Open {
     inode: Inode,
     name: u64,
