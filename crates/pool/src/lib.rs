@@ -33,8 +33,8 @@ pub use hash::Sum;
 pub use layers::{PART_BYTES, PARTS, slot_place};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Balance, Effect, Extent, Fault, GROUP_MAX, Group, Kept, KeptPart, Lookup, LuSpace, NotOpened,
-    Outcome, Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow,
-    Shown, SnapshotOf, Source, TierSpace, Way, Words, superblocks,
+    Balance, Coalescing, Effect, Extent, Fault, GROUP_MAX, Group, Kept, KeptPart, Lookup, LuSpace,
+    NotOpened, Outcome, Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply,
+    Request, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

@@ -37,7 +37,9 @@ use crate::make::NewPv;
 use crate::tables::{ChunkId, Role, Tables};
 
 mod checkpoint;
+mod coalesce;
 mod cuts;
+mod fault;
 mod layered;
 mod log;
 mod lus;
@@ -50,8 +52,12 @@ mod space;
 mod sync;
 
 use checkpoint::Checkpoint;
+pub use coalesce::Coalescing;
+use coalesce::{Merges, Step};
 use cuts::{Cut, Cuts};
 pub use cuts::{GROUP_MAX, Group, SnapshotOf};
+pub use fault::Fault;
+pub(crate) use fault::Rule;
 use layered::{Layered, Part};
 use log::Log;
 use members::Members;
@@ -73,11 +79,13 @@ pub struct Policy {
     pub checkpoint_homes: usize,
     /// The shell keeps of layers what a successor has to know. Without it no pool that has layers is opened.
     pub layers: bool,
+    /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
+    pub held_parts: usize,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096, layers: false }
+        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096, layers: false, held_parts: 512 }
     }
 }
 
@@ -172,6 +180,18 @@ pub enum Request {
         /// A snapshot of each.
         snapshots: Group,
     },
+    /// All that the LU holds is in its own space when this is answered, and it shares nothing. What it holds, and what others do, stays as it is.
+    Detach {
+        /// The LU.
+        lu: u32,
+    },
+    /// An LU that is being detached goes on sharing, unless that is over.
+    StopDetach {
+        /// The LU.
+        lu: u32,
+    },
+    /// Layers that need not be there are coalesced, and detaching goes on that a process before this one had begun; answered when there is no more of it, or when what is left cannot be done now.
+    Coalesce,
     /// A checkpoint now.
     Checkpoint,
 }
@@ -317,56 +337,6 @@ pub enum Reply {
     Snapshots(Group),
 }
 
-/// Why a request was not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// No such LU.
-    #[error("there is no such LU")]
-    NoSuchLu,
-    /// Beyond the end of the LU, or not in sectors of 512 bytes.
-    #[error("the request is not within the LU, or not in sectors of 512 bytes")]
-    Range,
-    /// No space for a thick LU, no such tier, or no place on the PV that a leg is to move to.
-    #[error("there is no space for it: add a PV to the tier")]
-    NoSpace,
-    /// The LU is just being resized, or a PV added, or removed for good.
-    #[error(
-        "the LU is just being resized, or a PV being added or removed: try again when that is done"
-    )]
-    Busy,
-    /// A snapshot is not written to.
-    #[error("it is a snapshot, which nobody writes to: make a clone of it")]
-    Frozen,
-    /// It is no snapshot, or not one of such an LU.
-    #[error("that is no snapshot of an LU of this size in this tier")]
-    NoSnapshot,
-    /// The LU shares what it holds.
-    #[error("the LU shares what it holds with a snapshot or had one, and cannot change its size")]
-    Shares,
-    /// No such PV.
-    #[error("the pool has no such PV")]
-    NoSuchPv,
-    /// A PV with that UUID is or was in the pool.
-    #[error("a PV with that UUID is in the pool, or was: give it another")]
-    PvKnown,
-    /// Too small, or one too many.
-    #[error(
-        "the PV has no room for more than the pool's own blocks, or the pool has as many PVs as it can ever have"
-    )]
-    PvUnfit,
-    /// A PV failed.
-    #[error("a PV failed")]
-    Medium,
-    /// It was called back, while it waited for space or a PV was leaving.
-    #[error("the request was called back")]
-    Cancelled,
-    /// The pool's own blocks could not be written; it does nothing any more.
-    #[error(
-        "the pool's own blocks cannot be written: look for the PV that failed, and open the pool again"
-    )]
-    Stopped,
-}
-
 /// What survives the process and not the host: for each chunk that somebody works with, which blocks are written. In memory that a successor maps.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Shadow {
@@ -376,49 +346,6 @@ pub struct Shadow {
     chunks: Vec<(ChunkId, u16, Bits)>,
     /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
     parts: Vec<(u32, u64, Placed)>,
-}
-
-/// What a part of the machine must not do; tests break one each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// 1: a write is answered after its mapping is durable.
-    AnswerAfterMap,
-    /// 1: a write is answered after its blocks are live.
-    AnswerAfterLive,
-    /// 2: bits are said after a flush of the data.
-    BitsAfterData,
-    /// 2: a flush is answered after its bits are durable.
-    FlushAfterBits,
-    /// 3: a block without a bit is zeros.
-    NoBitNoData,
-    /// 3: a first write writes zeros around.
-    ZerosAround,
-    /// 4: a chunk is given out again after the record that frees it is durable.
-    ReuseAfterCommit,
-    /// 4: … and after everything that was begun is over.
-    ReuseAfterDrain,
-    /// 5: a copy is mapped after it is durable.
-    MapAfterCopy,
-    /// What a process before left in caches is made durable before anything is built on it.
-    FlushFirst,
-    /// A checkpoint's root is written after its pages are durable.
-    RootAfterPages,
-    /// A PV is gone when nothing is on it any more.
-    EmptyBeforeGone,
-    /// A PV that is added has superblocks before others name it.
-    AddedFirst,
-    /// The checkpoint of a change of members has a number of its own.
-    NewRoot,
-    /// A home record that cannot be read is written all the same.
-    HomeUnread,
-    /// Only what is present in a slot is read from it.
-    PresentOnly,
-    /// A snapshot is of a moment at which nothing is under way.
-    CutAfterDrain,
-    /// … and what is in it was made durable, and said.
-    CutAfterFlush,
-    /// A chunk that was a container is given out again after the next root.
-    ContainersUntilRoot,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -482,6 +409,8 @@ enum Asker {
     Balance((u32, u32)),
     /// The snapshots that are being made.
     Cut,
+    /// What is being coalesced.
+    Merge(Step),
 }
 
 /// A request under way.
@@ -507,6 +436,7 @@ enum Waiter {
     Resized(u64, u32),
     Moved((u32, u32)),
     Cut,
+    Merged,
     Opened,
 }
 
@@ -546,6 +476,7 @@ pub struct Pool {
     dying: BTreeSet<u32>,
     layered: Layered,
     cuts: Cuts,
+    merges: Merges,
     /// LUs that are being resized, and the chunks of each that are there before and after.
     resizing: BTreeMap<u32, u32>,
     /// Chunks that the tables have as free and that are not to be given out: just given out, or somebody may still write to them.
@@ -667,6 +598,7 @@ impl Pool {
         if self.phase != Phase::Stopped {
             self.turn_members();
             self.turn_cut();
+            self.turn_merge();
             self.turn_checkpoint();
             self.turn_log();
         }
@@ -680,7 +612,7 @@ impl Pool {
             .values()
             .filter_map(|job| match job.owner {
                 Asker::Tag(tag) => Some(tag),
-                Asker::Leaving(..) | Asker::Balance(_) | Asker::Cut => None,
+                Asker::Leaving(..) | Asker::Balance(_) | Asker::Cut | Asker::Merge(_) => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -688,12 +620,15 @@ impl Pool {
             Waiter::Created(tag, _) | Waiter::Deleted(tag, _) | Waiter::Resized(tag, _) => {
                 Some(tag)
             }
-            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Cut | Waiter::Opened => None,
+            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Cut | Waiter::Merged | Waiter::Opened => {
+                None
+            }
         });
         let early = self.early.drain(..).map(|(tag, _)| tag);
         let mut checkpoints = self.checkpoint.stop();
         checkpoints.extend(self.members.stop());
         checkpoints.extend(self.cuts.stop());
+        checkpoints.extend(self.merges.stop());
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
@@ -732,6 +667,9 @@ impl Pool {
             Request::Clone { snapshot } => self.begin_cut(tag, Cut::Clone { snapshot }),
             Request::Rollback { lus, snapshots } => {
                 self.begin_cut(tag, Cut::Rollback(lus, snapshots));
+            }
+            Request::Detach { .. } | Request::StopDetach { .. } | Request::Coalesce => {
+                self.ask_merge(tag, request);
             }
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }
@@ -833,6 +771,7 @@ impl Pool {
                 Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),
                 Asker::Balance(key) => self.balanced(key, job.fault),
                 Asker::Cut => self.cut_flushed(job.fault),
+                Asker::Merge(step) => self.merge_went(step, job.fault),
             }
         }
     }

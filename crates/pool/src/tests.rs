@@ -3,6 +3,7 @@
 //! A power cut leaves of what is in caches and under way any part, torn at 512 bytes; the death of the process leaves caches, and what was under way in part. What is found is held against
 //! an oracle that knows what was answered and what was flushed.
 
+mod coalesce;
 mod disk;
 mod full;
 mod layers;

@@ -11,7 +11,7 @@ use pool::{Fault, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::PoolError;
-use crate::table::{OpenPv, Shared, Table, locked};
+use crate::table::{OpenPv, Progress, Shared, Table, locked};
 use crate::work::Work;
 
 /// What wakes a ring that reads it.
@@ -158,10 +158,22 @@ pub(crate) enum Message {
     Join(Arc<Shared>, (OpenPv, u16, NewPv), ReplyTo<Result<(), PoolError>>),
     /// Begin to remove a PV, by number of the member.
     Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
+    /// Detach an LU, or have that stop; asked again, how far it is.
+    Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.
     Exit,
+}
+
+/// An LU that is to share nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parting {
+    pub(crate) lu: u32,
+    /// A number of the asker's own: what went wrong is told to him alone.
+    pub(crate) id: u64,
+    /// It is to go on sharing.
+    pub(crate) stops: bool,
 }
 
 /// Where the thread finds what it is told.

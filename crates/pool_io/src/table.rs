@@ -13,6 +13,7 @@
 //! Either the thread sees the count, and waits until the channel's I/O is over, or the channel sees what was shown before, and asks. A channel that counted itself in an epoch that had just
 //! ended delays the next wait for that parity, and nothing else: what it looked up is as new.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
@@ -242,6 +243,8 @@ pub struct PoolView {
     pub pauses: u64,
     /// Chunks that move to where less is, while some do.
     pub balance: Option<Progress>,
+    /// LUs that are being detached, or lose layers that they need no more, by number; in chunks of them.
+    pub detaching: BTreeMap<u32, Progress>,
     /// What is wrong with it.
     pub trouble: Option<String>,
 }

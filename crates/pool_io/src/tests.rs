@@ -11,6 +11,7 @@ use spec::{FileIdentity, LuSpec, PoolSpec};
 
 use crate::{PoolHandle, Pools};
 
+mod coalesce;
 mod hangs;
 mod layers;
 mod pvs;

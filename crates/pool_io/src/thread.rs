@@ -20,9 +20,9 @@ use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 use crate::PoolError;
 use crate::engine::Engine;
 use crate::open::{erase, lane_of, may_join, of_pv, open};
-use crate::post::{Bell, Inbox, Message, ReplyTo, Wanted};
+use crate::post::{Bell, Inbox, Message, Parting, ReplyTo, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, PvView, Shared, Table, locked};
+use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
 use crate::volume::LuVolume;
 use crate::work::{For, Work, chunks_for};
 
@@ -413,6 +413,37 @@ impl PoolHandle {
         })
     }
 
+    /// Begins to have all that an LU holds in its own space, so that it shares nothing; or says how far that is, or that it is done: none. It goes on by itself. What went wrong is told to who asks with the
+    /// number under which it began.
+    ///
+    /// # Errors
+    ///
+    /// Others need what the LU has, or there is no space.
+    pub fn detach(&self, lu: u32, id: u64) -> Result<Option<Progress>, PoolError> {
+        self.part(Parting { lu, id, stops: false })
+    }
+
+    /// Has an LU that is being detached go on sharing; says how far it is until that holds.
+    ///
+    /// # Errors
+    ///
+    /// The pool can write nothing any more.
+    pub fn stop_detach(&self, lu: u32) -> Result<Option<Progress>, PoolError> {
+        self.part(Parting { lu, id: 0, stops: true })
+    }
+
+    fn part(&self, parting: Parting) -> Result<Option<Progress>, PoolError> {
+        let shared = Arc::clone(&self.shared);
+        let done = ask(&self.inbox, |reply| Message::Part(shared, parting, reply))?;
+        done.map_err(|fault| {
+            let help = match fault {
+                Fault::NoSpace => "add a PV, or remove what is not needed",
+                _ => "see `trunkline snapshot list`",
+            };
+            PoolError::new(format!("the LU cannot be detached: {fault}"), help)
+        })
+    }
+
     /// The size of an LU that is open, which ends somewhere in its last chunk.
     pub fn bytes(&self, lu: u32) -> Option<u64> {
         let shared = Arc::clone(&self.shared);
@@ -506,6 +537,11 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                 Message::Leave(of, pv, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.leave(pv, reply);
+                    }
+                }
+                Message::Part(of, parting, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.part(parting));
                     }
                 }
                 Message::Close(of, reply) => {

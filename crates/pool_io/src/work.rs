@@ -2,6 +2,7 @@
 
 mod chains;
 mod effects;
+mod parting;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,6 +64,10 @@ enum Asker {
     Leave(u16, Option<ReplyTo<Result<(), Fault>>>),
     /// A flush of all before it closes.
     Last,
+    /// An LU is detached.
+    Part(u32),
+    /// What nobody needs apart is coalesced.
+    Coalesce,
     /// It goes on the last LU's own, and then nobody is told.
     Nobody,
 }
@@ -87,7 +92,8 @@ pub(crate) struct Work {
     again: Option<Instant>,
     again_in: Duration,
     /// Since when chunks move off a PV, or to where less is, and how many had by then.
-    paces: BTreeMap<Option<u16>, (Instant, Progress)>,
+    paces: BTreeMap<view::Of, (Instant, Progress)>,
+    partings: parting::Partings,
     asks: BTreeMap<u64, Asker>,
     next: u64,
     /// Effects that wait for a buffer, by the PV whose operations have too many.
@@ -141,6 +147,7 @@ impl Work {
             again: None,
             again_in: AGAIN.0,
             paces: BTreeMap::new(),
+            partings: parting::Partings::default(),
             asks: BTreeMap::new(),
             next: 0,
             todo: BTreeMap::new(),
@@ -366,6 +373,7 @@ impl Work {
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
         self.try_moves_again();
+        self.coalesce();
         loop {
             if self.is_closed() {
                 break;
@@ -449,7 +457,8 @@ impl Work {
 
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.again.filter(|_| self.closing.is_none())
+        let due = self.again.into_iter().chain(self.partings.due()).min();
+        due.filter(|_| self.closing.is_none())
     }
 
     /// Shows what may have changed, before anything follows from it.
@@ -504,6 +513,7 @@ impl Work {
         if !gone.is_empty() {
             self.spaces.retain(|space, _| !gone.contains(space));
             self.gone.1.extend(gone);
+            self.partings.stir();
             // Chunks that were containers are given out again with the next root.
             self.submit(Asker::Nobody, Request::Checkpoint);
         }
@@ -527,6 +537,7 @@ impl Work {
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
+                self.partings.stir();
                 // Whoever asked may look at once.
                 self.stale = true;
                 self.tell();
@@ -578,6 +589,8 @@ impl Work {
                     (None, _) => {}
                 }
             }
+            Some(Asker::Part(lu)) => self.parted(lu, result.map(drop)),
+            Some(Asker::Coalesce) => self.coalesced(),
             Some(Asker::Last) => self.last = self.last.saturating_sub(1),
             Some(Asker::Nobody) | None => {}
         }
@@ -618,6 +631,7 @@ fn error_of(fault: Fault) -> IoError {
         | Fault::PvKnown
         | Fault::PvUnfit
         | Fault::NoSnapshot
+        | Fault::Needed
         | Fault::Shares => IoError::Io,
     }
 }

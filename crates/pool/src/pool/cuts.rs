@@ -56,6 +56,10 @@ pub(super) enum Cut {
         snapshot: u32,
     },
     Rollback(Group, Group),
+    /// A new head for an LU, above what it holds.
+    Head(u32),
+    /// What is written to an LU goes to its own space, when that has all that is above it.
+    Settle(u32),
 }
 
 impl Cut {
@@ -63,6 +67,7 @@ impl Cut {
     fn lus(self) -> Vec<u32> {
         match self {
             Cut::Snapshot(lus, _) | Cut::Rollback(lus, _) => lus.iter().collect(),
+            Cut::Head(lu) | Cut::Settle(lu) => vec![lu],
             Cut::Find(..) | Cut::Clone { .. } => Vec::new(),
         }
     }
@@ -76,13 +81,16 @@ enum Stage {
     /// Nothing new comes, and what was begun is not over.
     Quieting,
     Flushing,
+    /// The last of what is above the LU's own space is copied there.
+    Settling,
     Committing,
 }
 
 /// One under way.
 #[derive(Debug)]
 struct Now {
-    tag: u64,
+    /// Who has asked for it; nobody for what is coalesced.
+    tag: Option<u64>,
     what: Cut,
     lus: Vec<u32>,
     stage: Stage,
@@ -99,7 +107,7 @@ struct Now {
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
     now: Option<Now>,
-    queue: VecDeque<(u64, Cut)>,
+    queue: VecDeque<(Option<u64>, Cut)>,
 }
 
 impl Cuts {
@@ -108,16 +116,22 @@ impl Cuts {
         self.now.as_ref().is_some_and(|now| now.lus.contains(&lu))
     }
 
+    /// Whether one is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.now.is_some()
+    }
+
     /// Whether a request waits until that is over.
     pub(super) fn holds(&self, request: Request) -> bool {
         let Some(now) = &self.now else { return false };
         let rolls = matches!(now.what, Cut::Rollback(..));
+        let settles = matches!(now.what, Cut::Settle(_));
         match request {
             Request::Write { extent, .. } | Request::Zeroes(extent) | Request::Discard(extent) => {
                 self.is_of(extent.lu)
             }
             Request::Read(extent) => rolls && self.is_of(extent.lu),
-            Request::Flush { lu } => rolls && self.is_of(lu),
+            Request::Flush { lu } => (rolls || settles) && self.is_of(lu),
             Request::Delete { .. } | Request::Resize { .. } => true,
             _ => false,
         }
@@ -138,10 +152,10 @@ impl Cuts {
     /// The requests that nobody will carry out any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         let now = self.now.take();
-        let queue = self.queue.drain(..).map(|(tag, _)| tag);
+        let queue = self.queue.drain(..).filter_map(|(tag, _)| tag);
         let held = now.into_iter().flat_map(|now| {
             let requests = now.requests.into_iter().map(|(tag, _)| tag);
-            requests.chain([now.tag]).collect::<Vec<_>>()
+            requests.chain(now.tag).collect::<Vec<_>>()
         });
         queue.chain(held).collect()
     }
@@ -170,7 +184,12 @@ impl Pool {
     }
 
     pub(super) fn begin_cut(&mut self, tag: u64, what: Cut) {
-        self.cuts.queue.push_back((tag, what));
+        self.cuts.queue.push_back((Some(tag), what));
+    }
+
+    /// One that is needed to coalesce what an LU has.
+    pub(super) fn begin_own_cut(&mut self, what: Cut) {
+        self.cuts.queue.push_back((None, what));
     }
 
     /// What the records of snapshots have of who asked for them: of this server and its number.
@@ -215,7 +234,7 @@ impl Pool {
         match what {
             _ if !self.policy.layers => return Err(Fault::NoSnapshot),
             Cut::Snapshot(..) if lus.is_empty() => return Err(Fault::NoSuchLu),
-            Cut::Snapshot(..) | Cut::Find(..) => {}
+            Cut::Snapshot(..) | Cut::Find(..) | Cut::Head(_) | Cut::Settle(_) => {}
             Cut::Clone { snapshot: number } => _ = snapshot(number)?,
             Cut::Rollback(_, snapshots) => {
                 let snapshots: Vec<u32> = snapshots.iter().collect();
@@ -240,12 +259,17 @@ impl Pool {
             let Some(now) = &mut self.cuts.now else {
                 let Some((tag, what)) = self.cuts.queue.pop_front() else { return };
                 let made = self.made_before(what);
-                if made.is_some() || matches!(what, Cut::Find(..)) {
+                if let Some(tag) = tag
+                    && (made.is_some() || matches!(what, Cut::Find(..)))
+                {
                     self.answer(tag, Ok(Reply::Snapshots(made.unwrap_or_default())));
                     continue;
                 }
                 if let Err(fault) = self.judge_cut(what) {
-                    self.answer(tag, Err(fault));
+                    match tag {
+                        Some(tag) => self.answer(tag, Err(fault)),
+                        None => self.merge_cut(Err(fault)),
+                    }
                     continue;
                 }
                 self.cuts.now = Some(Now {
@@ -268,7 +292,7 @@ impl Pool {
                 Stage::Feature if matches!(what, Cut::Clone { .. }) => self.commit_cut(),
                 Stage::Feature => {
                     now.stage = Stage::Draining;
-                    if self.keeps(Rule::CutAfterDrain) {
+                    if self.waits_for_drain(what) {
                         let then = Drained::Cut;
                         self.give(Op::Drain { then }, |op| Effect::Drain { op });
                     } else {
@@ -278,6 +302,10 @@ impl Pool {
                 Stage::Quieting if self.is_quiet() => self.flush_cut(),
                 Stage::Flushing if left == 0 => match fault {
                     Some(fault) => self.end_cut(Err(fault)),
+                    None if matches!(what, Cut::Settle(_)) => {
+                        self.set_cut_stage(Stage::Settling);
+                        self.merge_cut(Ok(()));
+                    }
                     None => self.commit_cut(),
                 },
                 Stage::Draining | Stage::Quieting => {
@@ -285,9 +313,20 @@ impl Pool {
                         return;
                     }
                 }
-                Stage::Flushing | Stage::Committing => return,
+                Stage::Flushing | Stage::Settling | Stage::Committing => return,
             }
         }
+    }
+
+    fn set_cut_stage(&mut self, stage: Stage) {
+        if let Some(now) = &mut self.cuts.now {
+            now.stage = stage;
+        }
+    }
+
+    fn waits_for_drain(&self, what: Cut) -> bool {
+        let settles = matches!(what, Cut::Settle(_));
+        self.keeps(Rule::CutAfterDrain) && (!settles || self.keeps(Rule::CoalesceHeld))
     }
 
     /// Channels have to know that they may write to these LUs by themselves no more, or again.
@@ -329,15 +368,18 @@ impl Pool {
 
     fn is_quiet(&self) -> bool {
         let spaces = self.spaces_of_cut();
-        let rolls = matches!(&self.cuts.now, Some(Now { what: Cut::Rollback(..), .. }));
+        let what = self.cuts.now.as_ref().map(|now| now.what);
+        // Who flushes what will be gone would be told that it is.
+        let flushed = matches!(what, Some(Cut::Rollback(..) | Cut::Settle(_)));
         let waits = |space: &u32| {
             let mut slots = self.slots.range((*space, 0)..=(*space, u32::MAX));
             slots.any(|(_, slot)| slot.is_waited_for())
                 || self.full_of(*space)
-                || rolls && (self.syncs.contains_key(space) || self.sync_queue.contains_key(space))
+                || flushed
+                    && (self.syncs.contains_key(space) || self.sync_queue.contains_key(space))
         };
         let writes = self.writes.values().any(|write| spaces.contains(&write.space()));
-        !self.keeps(Rule::CutAfterDrain) || !writes && !spaces.iter().any(waits)
+        !what.is_some_and(|what| self.waits_for_drain(what)) || !writes && !spaces.iter().any(waits)
     }
 
     /// What the snapshot will have is made durable, and said.
@@ -346,7 +388,7 @@ impl Pool {
         let Some(now) = &mut self.cuts.now else { return };
         now.stage = Stage::Flushing;
         let lus = match now.what {
-            Cut::Snapshot(..) if flushes => now.lus.clone(),
+            Cut::Snapshot(..) | Cut::Head(_) | Cut::Settle(_) if flushes => now.lus.clone(),
             _ => Vec::new(),
         };
         now.left = lus.len();
@@ -376,7 +418,7 @@ impl Pool {
         fits.then_some(promised)
     }
 
-    fn commit_cut(&mut self) {
+    pub(super) fn commit_cut(&mut self) {
         let Some(now) = &mut self.cuts.now else { return };
         now.stage = Stage::Committing;
         let what = now.what;
@@ -404,6 +446,16 @@ impl Pool {
                 Reply::Snapshots(Group::of(&made))
             }
             Cut::Find(..) => Reply::Done,
+            Cut::Head(lu) => {
+                let layer = number();
+                records.push(self.layer(lu, layer, self.space_of(lu)));
+                records.push(head(lu, layer));
+                Reply::Done
+            }
+            Cut::Settle(lu) => {
+                records.push(head(lu, 0));
+                Reply::Done
+            }
             Cut::Clone { snapshot } => {
                 let (layer, clone) = (number(), number());
                 records.push(self.layer(snapshot, layer, self.space_of(snapshot)));
@@ -480,8 +532,14 @@ impl Pool {
     pub(super) fn end_cut(&mut self, result: Result<(), Fault>) {
         self.touch_cut();
         let Some(now) = self.cuts.now.take() else { return };
-        self.answer(now.tag, result.map(|()| now.reply));
+        match now.tag {
+            Some(tag) => self.answer(tag, result.map(|()| now.reply)),
+            None => self.merge_cut(result),
+        }
         self.forget_spaces();
+        if let Cut::Rollback(lus, _) = now.what {
+            lus.iter().for_each(|lu| self.empty_own(lu));
+        }
         for part in now.parts {
             self.advance_part(part);
         }

@@ -13,6 +13,8 @@ pub(super) struct Layered {
     pub(super) live: BTreeMap<(u32, u64), Placed>,
     /// The next slot of a layer.
     next: BTreeMap<u32, u32>,
+    /// A checkpoint has ended since what the tables have of parts was forgotten.
+    pub(super) forgets: bool,
     /// Layers and spaces that nobody needs any more, until that is in the tables.
     pub(super) dying: BTreeSet<u32>,
     /// Parts of which something may have changed, by layer and number.
@@ -87,6 +89,20 @@ impl Pool {
             return self.piece_done(&over(true), Some(Fault::NoSuchLu));
         }
         let chain = self.tables.chain(part.lu);
+        // It shared when the request began, and does no more.
+        if part.kind != PieceKind::Read && !self.tables.is_layer(chain[0]) {
+            let at = part.number * PART_BYTES + part.at;
+            return self.advance(Piece {
+                job: part.job,
+                tag: part.tag,
+                key: (chain[0], (at / CHUNK_BYTES) as u32),
+                at: at % CHUNK_BYTES,
+                bytes: part.bytes,
+                from: part.from,
+                kind: part.kind,
+                part: None,
+            });
+        }
         if self.is_unread(&chain) {
             return self.piece_done(&over(true), Some(Fault::Medium));
         }
@@ -170,7 +186,8 @@ impl Pool {
             match found {
                 None => self.effects.push(Effect::Zero { tag, from, bytes }),
                 Some((key, at)) => {
-                    self.advance(Piece { job, tag, key, at, bytes, from, kind, part: None });
+                    let part = self.tables.is_layer(key.0).then_some(part.number);
+                    self.advance(Piece { job, tag, key, at, bytes, from, kind, part });
                 }
             }
         }
@@ -196,7 +213,7 @@ impl Pool {
     }
 
     /// The next slot of a layer: behind all that are used.
-    fn next_slot(&mut self, layer: u32) -> u32 {
+    pub(super) fn next_slot(&mut self, layer: u32) -> u32 {
         let next = self.layered.next.get(&layer).copied().unwrap_or_else(|| {
             let live = self.layered.live.range((layer, 0)..=(layer, u64::MAX));
             let end = live.map(|(_, placed)| placed.slot + 1).max().unwrap_or(0);
@@ -204,6 +221,13 @@ impl Pool {
         });
         self.layered.next.insert(layer, next + 1);
         next
+    }
+
+    /// Whether a piece is of an LU that holds the same elsewhere, since what it was for was coalesced.
+    pub(super) fn has_moved_on(&self, piece: &Piece) -> bool {
+        let lu = self.jobs.get(&piece.job).map_or(0, |job| job.lu);
+        let moves = matches!(piece.kind, PieceKind::Move { .. } | PieceKind::Copy { .. });
+        !self.tables.lus.contains_key(&piece.key.0) && self.serves(lu) && !moves
     }
 
     /// A piece was written to all legs: it is present.
@@ -283,6 +307,15 @@ impl Pool {
     pub(super) fn let_space_go(&mut self, space: u32) {
         self.layered.dying.insert(space);
         self.let_go(space, 0, Fault::NoSuchLu);
+    }
+
+    /// Forgets what the tables have of parts, when all that they say is durable: until then a successor has to know it.
+    pub(super) fn forget_parts(&mut self) {
+        if self.log.flight.is_none() && std::mem::take(&mut self.layered.forgets) {
+            let said = &self.tables.parts;
+            let live = &mut self.layered.live;
+            live.retain(|(layer, part), placed| said.get(*layer, *part) != Some(*placed));
+        }
     }
 
     /// What was let go is not in the tables any more.

@@ -130,6 +130,7 @@ impl Pool {
         }
         let Some(Flight { txn, freed, .. }) = self.log.flight.take() else { return };
         self.log.durable = txn;
+        self.forget_parts();
         let later = self.waiters.split_off(&(txn + 1));
         for waiter in std::mem::replace(&mut self.waiters, later).into_values().flatten() {
             match waiter {
@@ -139,6 +140,7 @@ impl Pool {
                 Waiter::Resized(tag, lu) => self.resized(tag, lu),
                 Waiter::Moved(key) => self.moved(key),
                 Waiter::Cut => self.end_cut(Ok(())),
+                Waiter::Merged => self.merged(),
                 Waiter::Opened => self.opened(),
             }
         }

@@ -362,7 +362,8 @@ impl Pool {
                     break;
                 }
                 let known = leaving.moving.contains(&key) || leaving.failed.contains(&key);
-                if known || !self.has_space(key.0) || key.1 >= self.chunks_of(key.0) {
+                let stays = self.has_space(key.0) && !self.merges.is_going(key.0);
+                if known || !stays || key.1 >= self.chunks_of(key.0) {
                     continue;
                 }
                 let Some(target) = self.target(key, pv) else { continue };

@@ -170,6 +170,7 @@ impl Pool {
             dying: BTreeSet::new(),
             layered: Layered::default(),
             cuts: Cuts::default(),
+            merges: Merges::default(),
             resizing: BTreeMap::new(),
             taken: BTreeSet::new(),
             drained: Vec::new(),

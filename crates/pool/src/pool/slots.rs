@@ -120,6 +120,13 @@ pub(super) enum PieceKind {
     Discard,
     /// Zeros are written.
     Blank,
+    /// What is written is in that chunk of that space, from this byte of it on.
+    Copy {
+        from: (u32, u32),
+        at: u64,
+    },
+    /// Nothing, when the written bits are known.
+    Probe,
     Move {
         leg: u8,
         pv: u16,
@@ -255,6 +262,15 @@ impl Pool {
     /// Goes on with a piece as far as it can; where it cannot it is left with what it waits for.
     pub(super) fn advance(&mut self, piece: Piece) {
         if !self.has_space(piece.key.0) {
+            if self.has_moved_on(&piece) {
+                return self
+                    .back_to_parts(&piece)
+                    .into_iter()
+                    .for_each(|part| self.advance_part(part));
+            }
+            return self.piece_done(&piece, Some(Fault::NoSuchLu));
+        }
+        if matches!(piece.kind, PieceKind::Move { .. }) && self.merges.is_going(piece.key.0) {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
         if piece.key.1 >= self.chunks_of(piece.key.0) {
@@ -266,13 +282,20 @@ impl Pool {
         if slot.legs.is_empty() {
             match piece.kind {
                 PieceKind::Read => return self.read_zeros(&piece),
-                PieceKind::Zeroes | PieceKind::Discard | PieceKind::Move { .. } => {
+                PieceKind::Zeroes
+                | PieceKind::Discard
+                | PieceKind::Probe
+                | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
-                PieceKind::Write { .. } | PieceKind::Blank if !self.allocate(piece.key) => {
+                _ if !self.allocate(piece.key) => {
+                    // Clients that wait for space come first.
+                    if self.is_of_merge(&piece) {
+                        return self.piece_done(&piece, Some(Fault::NoSpace));
+                    }
                     return self.wait_for_space(piece);
                 }
-                PieceKind::Write { .. } | PieceKind::Blank => {}
+                PieceKind::Write { .. } | PieceKind::Blank | PieceKind::Copy { .. } => {}
             }
         }
         let Some(slot) = self.slot(piece.key) else { return };
@@ -290,10 +313,11 @@ impl Pool {
         let busy = !slot.busy.and(blocks).is_empty();
         match piece.kind {
             PieceKind::Read => self.read(&piece),
+            PieceKind::Probe => self.piece_done(&piece, None),
             PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
             _ if busy => slot.waiting.push(piece),
             PieceKind::Write { durable } => self.write(piece, durable),
-            PieceKind::Blank => self.write(piece, false),
+            PieceKind::Blank | PieceKind::Copy { .. } => self.write(piece, false),
             PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
         }
     }
@@ -381,7 +405,19 @@ impl Pool {
         what: &Payload,
         durable: bool,
     ) {
+        // Where it is now: what waited may have been moved meanwhile.
+        let source = match piece.kind {
+            PieceKind::Copy { from, at } => {
+                let leg = self.slot(from).and_then(|slot| slot.legs.first().cloned());
+                let Some(leg) = leg else {
+                    return self.piece_done(&piece, Some(Fault::NoSuchLu));
+                };
+                Some((leg.id.pv, byte_of(leg.id, at)))
+            }
+            _ => None,
+        };
         let write = self.number();
+        let bytes = piece.bytes;
         let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         let target = slot.moving.as_ref().map(|moving| moving.target.id);
         let locked = if target.is_some() { blocks } else { touched };
@@ -391,7 +427,11 @@ impl Pool {
         let writing = Writing { piece, touched, locked, target, left, fault: None };
         self.writes.insert(write, writing);
         for id in legs {
-            self.give_write(Op::Data { write }, id.pv, byte_of(id, at), what.clone(), durable);
+            let (op, to) = (Op::Data { write }, (id.pv, byte_of(id, at)));
+            match source {
+                None => self.give_write(op, to.0, to.1, what.clone(), durable),
+                Some(from) => self.give(op, |op| Effect::Copy { op, from, to, bytes }),
+            }
         }
     }
 
@@ -539,10 +579,8 @@ impl Pool {
                 || !slot.also.is_empty()
                 || slot.legs.iter().any(|leg| leg.told != slot.live)
         });
-        let tables = &self.tables;
-        self.layered
-            .live
-            .retain(|(layer, part), placed| tables.parts.get(*layer, *part) != Some(*placed));
+        self.layered.forgets = true;
+        self.forget_parts();
         let slots = &self.slots;
         let kept: BTreeSet<ChunkId> =
             slots.values().flat_map(|slot| slot.legs.iter().map(|leg| leg.id)).collect();

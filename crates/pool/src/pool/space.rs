@@ -6,6 +6,7 @@
 
 use super::slots::Leg;
 use super::*;
+use crate::tables::Lu;
 
 /// Chunks of an LU for which there has to be space.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +125,7 @@ impl Pool {
     /// Gives chunks to a slot that has none, if there are any.
     pub(super) fn allocate(&mut self, key: (u32, u32)) -> bool {
         let Some(lu) = self.tables.lus.get(&key.0) else { return false };
-        let (legs, tier, thick) = (lu.legs, lu.tier, lu.thick);
+        let (legs, tier, thick) = (lu.legs, lu.tier, self.sets_aside(key.0, lu));
         let one = Promised { tier, legs, chunks: 1 };
         // Who comes later waits behind those who wait, and all behind what is set aside.
         if !thick && (self.full.waits(tier) || !self.has_room(one)) {
@@ -276,7 +277,8 @@ impl Pool {
         let served = || self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
         for role in [Role::Lu, Role::Snapshot] {
             for (number, _) in served().filter(|(_, lu)| lu.role == role) {
-                for space in self.tables.chain(*number) {
+                // While it is detached it has a space of its own besides.
+                for space in self.tables.chain(*number).into_iter().chain([*number]) {
                     counted.entry(space).or_insert(*number);
                 }
             }
@@ -308,16 +310,21 @@ impl Pool {
 
     /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have.
     fn set_aside(&self, tier: u8) -> (u64, u64) {
-        let thick = self.tables.lus.values().filter(|lu| lu.thick && lu.tier == tier);
-        // What is written to an LU that shares goes to its layer.
-        let thick = thick.filter(|lu| lu.beneath == 0 || lu.role == Role::Layer);
-        let thick = thick.map(|lu| (lu.legs, lu.chunks - lu.mapped));
+        let thick = self.tables.lus.iter().filter(|(_, lu)| lu.thick && lu.tier == tier);
+        let thick = thick.filter(|(number, lu)| self.sets_aside(**number, lu));
+        let thick = thick.map(|(_, lu)| (lu.legs, lu.chunks - lu.mapped));
         let promised = self.promised.values().flatten().filter(|promised| promised.tier == tier);
         let promised = promised.map(|promised| (promised.legs, promised.chunks));
         thick.chain(promised).fold((0, 0), |(pairs, singles), (legs, chunks)| {
             let chunks = u64::from(chunks);
             if legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) }
         })
+    }
+
+    /// Whether what a thick LU or layer does not have yet is set aside: what is written to an LU that shares goes to its layer, unless it gets all that in its own space.
+    fn sets_aside(&self, number: u32, lu: &Lu) -> bool {
+        let own = lu.beneath == 0 || lu.role == Role::Layer || self.merges.lu() == Some(number);
+        lu.thick && own
     }
 
     /// Whether there is space for it besides what is set aside.

@@ -101,16 +101,33 @@ impl Tables {
 
     pub(super) fn set_head(&mut self, record: &Record) -> Result<(), Contradiction> {
         let wrong = |what| Err(Contradiction { what, record: *record });
-        if !self.is_layer(record.chunk) {
-            return wrong("no such layer");
-        }
-        let Some(lu) = self.lus.get_mut(&record.lu).filter(|lu| lu.role == Role::Lu) else {
-            return wrong("no such LU");
+        let there = self.lus.contains_key(&record.chunk);
+        let Some(lu) = self.lus.get_mut(&record.lu) else {
+            return wrong("no such LU or layer");
         };
+        let fits = match (lu.role, record.chunk) {
+            (Role::Lu, 0) => true,
+            // What is beneath a layer was there before it.
+            (Role::Layer, chunk) => there && (1..record.lu).contains(&chunk),
+            (Role::Lu | Role::Snapshot, _) => there,
+            (Role::Space, _) => false,
+        };
+        if !fits {
+            return wrong("it lies over nothing");
+        }
         lu.beneath = record.chunk;
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         self.collect();
         Ok(())
+    }
+
+    /// By layer and space: everything of which what it holds begins there, or that lies over it.
+    pub(crate) fn above(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut above: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (number, lu) in self.lus.iter().filter(|(_, lu)| lu.beneath != 0) {
+            above.entry(lu.beneath).or_default().push(*number);
+        }
+        above
     }
 
     /// What nobody needs is gone.

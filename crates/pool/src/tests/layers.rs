@@ -12,42 +12,42 @@ use crate::choose::NotChosen;
 use crate::pool::{Fault, Group, Lookup, NotOpened, Policy, Pool};
 
 /// The snapshot of the first LU in the setup "shared".
-const S: u32 = 3;
+pub(super) const S: u32 = 3;
 /// The clone of it.
-const C: u32 = 6;
+pub(super) const C: u32 = 6;
 
-fn ask_for(request: Request) -> Step {
+pub(super) fn ask_for(request: Request) -> Step {
     Step::Ask(request)
 }
 
-fn snapshot(lus: &[u32]) -> Step {
+pub(super) fn snapshot(lus: &[u32]) -> Step {
     ask_for(Request::Snapshot { lus: Group::of(lus), asked: 0 })
 }
 
-fn rollback(lu: u32, snapshot: u32) -> Step {
+pub(super) fn rollback(lu: u32, snapshot: u32) -> Step {
     roll_back(&[(lu, snapshot)])
 }
 
-fn roll_back(pairs: &[(u32, u32)]) -> Step {
+pub(super) fn roll_back(pairs: &[(u32, u32)]) -> Step {
     let (lus, snapshots): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
     ask_for(Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) })
 }
 
 /// The container of the first LU's layer goes to another PV.
-fn move_layer(pv: u16) -> Step {
+pub(super) fn move_layer(pv: u16) -> Step {
     ask_for(Request::Move { lu: 4, vchunk: 0, leg: 0, pv })
 }
 
-fn delete(lu: u32) -> Step {
+pub(super) fn delete(lu: u32) -> Step {
     ask_for(Request::Delete { lu })
 }
 
-fn flush(lu: u32) -> Step {
+pub(super) fn flush(lu: u32) -> Step {
     ask_for(Request::Flush { lu })
 }
 
 /// A pool of three PVs in these failure groups.
-fn pool(groups: [u8; 3], chunks: u32) -> World {
+pub(super) fn pool(groups: [u8; 3], chunks: u32) -> World {
     let pv = |number: u8| NewPv {
         pv: Uuid([number; 16]),
         chunks,
@@ -58,7 +58,7 @@ fn pool(groups: [u8; 3], chunks: u32) -> World {
 }
 
 /// Carries out steps, and is a setup then.
-fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Setup {
+pub(super) fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Setup {
     for step in steps {
         let Step::Ask(request) = step else { panic!("a request") };
         let tag = world.submit(*request);
@@ -72,7 +72,7 @@ fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Setup {
     Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() }
 }
 
-fn setups() -> Vec<Setup> {
+pub(super) fn setups() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
     let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
     let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S })];
@@ -94,7 +94,7 @@ fn setups() -> Vec<Setup> {
     ]
 }
 
-fn alphabet() -> Vec<Step> {
+pub(super) fn alphabet() -> Vec<Step> {
     let checkpoint = ask_for(Request::Checkpoint);
     vec![
         write(A, 0, 4 * KIB),
@@ -345,7 +345,7 @@ fn a_channel_finds_what_is_in_the_head_and_nothing_while_that_may_change() {
     assert!(world.oracle.is_open(tag) && !there(&world, A, 2 * KIB, 4 * KIB));
 }
 
-fn world_of(name: &str) -> World {
+pub(super) fn world_of(name: &str) -> World {
     let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
     let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
     world.rest();
@@ -353,7 +353,7 @@ fn world_of(name: &str) -> World {
 }
 
 /// Chunks of PVs that are used.
-fn used(world: &World) -> u32 {
+pub(super) fn used(world: &World) -> u32 {
     world.pool.pvs().map(|pv| pv.used).sum()
 }
 
@@ -515,7 +515,7 @@ proptest! {
     #[test]
     fn layers_are_as_whole_copies(
         groups in prop::sample::select(vec![[0; 3], [0, 1, 1]]),
-        steps in prop::collection::vec((0..12_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
+        steps in prop::collection::vec((0..14_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
     ) {
         let mut world = pool(groups, 40);
         let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
@@ -572,6 +572,13 @@ proptest! {
                     snapshots.remove(&frozen);
                     model.remove(&frozen);
                 }
+                (12, _) => {
+                    // One with snapshots of its own cannot be.
+                    let tag = ask(&mut world, ask_for(Request::Detach { lu }));
+                    let fault = world.faults.remove(&tag);
+                    prop_assert!(fault.is_none_or(|fault| fault == Fault::Needed), "{fault:?}");
+                }
+                (13, _) => _ = ask(&mut world, ask_for(Request::Coalesce)),
                 (11, _) if model.len() > 3 => {
                     ask(&mut world, delete(lu));
                     model.remove(&lu);

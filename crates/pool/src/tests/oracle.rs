@@ -146,7 +146,8 @@ impl Oracle {
         let lus = pairs.iter().map(|(lu, _)| *lu).collect();
         let now = self.submitted(tag, Kind::Rollback { lus });
         for (lu, snapshot) in pairs {
-            let held = self.lus.get(&snapshot).map(|lu| lu.held(now)).unwrap_or_default();
+            let known = self.lus.get(&snapshot).map(|lu| lu.held(now));
+            let held = known.or_else(|| self.held_soon(lu)).unwrap_or_default();
             let Some(lu) = self.lus.get_mut(&lu) else { continue };
             // What is under way may come before it or after.
             let under_way = lu.versions.iter().filter(|version| version.over.is_none()).cloned();
@@ -155,6 +156,15 @@ impl Oracle {
             let other = |held: Vec<Version>| (tag, [held, under_way.clone()].concat());
             lu.others.extend(held.into_iter().map(other));
         }
+    }
+
+    /// What a snapshot of an LU will hold that is being made.
+    fn held_soon(&self, lu: u32) -> Option<Vec<Vec<Version>>> {
+        let begun = self.open.values().find_map(|(kind, begun)| match kind {
+            Kind::Snapshot { lus } if lus.contains(&lu) => Some(*begun),
+            _ => None,
+        });
+        Some(self.lus.get(&lu)?.held(begun?))
     }
 
     /// What a request has made, before it is over.
@@ -170,7 +180,11 @@ impl Oracle {
             let versions = states.remove(0);
             let others = states.into_iter().map(|state| (0, state)).collect();
             let chunks = from.chunks.clone();
-            let lu = Lu { chunks, versions, others, shares: true, deleted: None };
+            // Somebody may have asked for its end before it was there.
+            let ends =
+                |(kind, _): &(Kind, u64)| matches!(kind, Kind::Delete { lu } if *lu == number);
+            let deleted = self.open.values().any(ends).then_some(false);
+            let lu = Lu { chunks, versions, others, shares: true, deleted };
             assert!(self.lus.insert(number, lu).is_none(), "LU {number} was there");
         }
     }
@@ -190,8 +204,10 @@ impl Oracle {
             may: false,
         };
         if let Some(lu) = self.lus.get_mut(&lu) {
-            for (_, other) in &mut lu.others {
-                other.push(version.clone());
+            for (rollback, other) in &mut lu.others {
+                // A rollback that is not over may come after it.
+                let may = self.open.contains_key(rollback);
+                other.push(Version { may, ..version.clone() });
             }
             lu.versions.push(version);
         }
@@ -285,10 +301,17 @@ impl Oracle {
                     let others = std::mem::take(&mut lu.others).into_iter();
                     let (mut these, others): (Vec<_>, Vec<_>) =
                         others.partition(|(other, _)| *other == tag);
+                    // What it held up comes after it.
+                    for version in these.iter_mut().flat_map(|(_, state)| state) {
+                        let later = version.submitted > submitted;
+                        version.may &= !(later && answered && self.open.contains_key(&version.tag));
+                    }
                     lu.others = others;
                     if answered {
                         lu.versions = these.remove(0).1;
-                        lu.others = these;
+                        // Another that is under way is still to come.
+                        lu.others.retain(|(other, _)| self.open.contains_key(other));
+                        lu.others.extend(these);
                     } else if cut {
                         lu.others.extend(these);
                     }

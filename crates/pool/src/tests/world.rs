@@ -14,7 +14,7 @@ use crate::pool::{
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
 /// Checkpoints come by themselves, if rarely.
 pub(super) const POLICY: Policy =
-    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true };
+    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true, held_parts: 1 };
 
 /// A generator of numbers that is the same everywhere.
 #[derive(Clone, Copy)]
@@ -125,6 +125,9 @@ impl World {
             | Request::AddPv(_)
             | Request::RemovePv { .. }
             | Request::KeepPv { .. }
+            | Request::Detach { .. }
+            | Request::StopDetach { .. }
+            | Request::Coalesce
             | Request::Checkpoint
             | Request::FindSnapshot { .. }
             | Request::Read(_) => self.oracle.other(tag),
@@ -326,8 +329,8 @@ impl World {
     }
 }
 
-/// Parts of each chunk that are read of what a crash left: bytes from its beginning.
-const READ: [(u64, u64); 2] = [(0, 12 << 10), (60 << 10, 8 << 10)];
+/// Parts of each chunk that are read of what a crash left: bytes from its beginning. The last is where a container has its first slot.
+const READ: [(u64, u64); 3] = [(0, 12 << 10), (60 << 10, 8 << 10), (128 << 10, 8 << 10)];
 
 /// Opens what a crash left, and holds all of it against the oracle.
 pub(super) fn judge(

@@ -6,17 +6,17 @@ use super::*;
 
 const PART: u64 = pool::PART_BYTES;
 
-fn snapshot(pool: &PoolHandle, lus: &[u32]) -> Vec<u32> {
+pub(super) fn snapshot(pool: &PoolHandle, lus: &[u32]) -> Vec<u32> {
     pool.snapshot(lus, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn clone_of(pool: &PoolHandle, snapshot: u32, bytes: u64) -> Opened {
+pub(super) fn clone_of(pool: &PoolHandle, snapshot: u32, bytes: u64) -> Opened {
     let (spec, lu) = lu_spec(bytes, false);
     let lu = LuSpec { snapshot: Some(snapshot), ..lu };
     pool.open_lu(&spec, &lu).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn rollback(pool: &PoolHandle, lu: u32, snapshot: u32) {
+pub(super) fn rollback(pool: &PoolHandle, lu: u32, snapshot: u32) {
     pool.rollback(&[(lu, snapshot)], false).unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -131,6 +131,16 @@ fn what_was_answered_is_there_above_beneath_and_beside_over_deaths_of_the_proces
                     }
                     5 | 6 => {
                         benches[which].run(OpKind::Flush, 0, 0, &[]).unwrap();
+                    }
+                    // It may be on its way when something else comes, or have snapshots of its own.
+                    7 | 8 => {
+                        let refused = pool.detach(number(&oracle.lus[which].0), random.below(9));
+                        let refused = refused.err().map(|error| error.to_string());
+                        let why = refused.as_deref().unwrap_or("snapshots or clones need");
+                        assert!(why.contains("snapshots or clones need"), "{why}");
+                    }
+                    9 if random.below(4) == 0 => {
+                        pool.stop_detach(number(&oracle.lus[which].0)).unwrap();
                     }
                     _ => {
                         let (at, value) = (sector(&mut random), 1 + life * 40 + step % 40);

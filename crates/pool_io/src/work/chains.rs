@@ -17,7 +17,12 @@ impl Work {
             Arc::new(Chain::of(all.collect::<Vec<_>>().into_iter()))
         });
         table.show_chain(spaces);
-        table.shares.store(self.core.shares(lu), Relaxed);
+        let shares = self.core.shares(lu);
+        table.shares.store(shares, Relaxed);
+        // Nobody looks there as in what lies beneath others, and it may get another size.
+        if !shares {
+            self.spaces.remove(&lu);
+        }
     }
 
     /// A layer, or the space of an LU, as channels see it; LUs above it have so many chunks.

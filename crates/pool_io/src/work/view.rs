@@ -10,6 +10,14 @@ use pool::format::MemberState;
 use super::Work;
 use crate::table::{Progress, PvView};
 
+/// What takes its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Of {
+    Pv(u16),
+    Balance,
+    Lu(u32),
+}
+
 impl Work {
     /// Tells how it stands, for whoever asks.
     pub(super) fn tell(&mut self) {
@@ -24,14 +32,16 @@ impl Work {
         let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
         for pool::Removal { pv, planned, moved, failed } in removals {
             let now = Progress { planned, moved, failed, left_s: None };
-            leaving.insert(pv, self.paced(Some(pv), now));
+            leaving.insert(pv, self.paced(Of::Pv(pv), now));
         }
         let Balance { planned, over, failed } = self.core.balance();
         let balance = Progress { planned, moved: over - failed, failed, left_s: None };
-        let balance = (over < planned || failed > 0).then(|| self.paced(None, balance));
+        let balance = (over < planned || failed > 0).then(|| self.paced(Of::Balance, balance));
+        let partings = self.all_partings();
         self.paces.retain(|of, _| match of {
-            Some(pv) => leaving.contains_key(pv),
-            None => balance.is_some(),
+            Of::Pv(pv) => leaving.contains_key(pv),
+            Of::Balance => balance.is_some(),
+            Of::Lu(lu) => partings.contains_key(lu),
         });
         let mut view = self.shared.view();
         let pv = |space: pool::PvSpace| {
@@ -41,6 +51,7 @@ impl Work {
         view.pvs = self.core.pvs().filter_map(pv).collect();
         view.pvs.extend(self.going());
         view.balance = balance;
+        view.detaching = partings;
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
         view.free = self.core.tiers().into_iter().map(free).sum();
@@ -78,7 +89,7 @@ impl Work {
     }
 
     /// With the time that it takes, if it goes on as it went since it began.
-    fn paced(&mut self, of: Option<u16>, now: Progress) -> Progress {
+    pub(super) fn paced(&mut self, of: Of, now: Progress) -> Progress {
         let (at, first) = *self.paces.entry(of).or_insert((clock::instant(), now));
         if now.planned != first.planned || now.moved < first.moved {
             self.paces.insert(of, (clock::instant(), now));

@@ -1,0 +1,103 @@
+//! Why a request is not carried out, and what the machine must not do.
+
+/// Why a request was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// No such LU.
+    #[error("there is no such LU")]
+    NoSuchLu,
+    /// Beyond the end of the LU, or not in sectors of 512 bytes.
+    #[error("the request is not within the LU, or not in sectors of 512 bytes")]
+    Range,
+    /// No space for a thick LU, no such tier, or no place on the PV that a leg is to move to.
+    #[error("there is no space for it: add a PV to the tier")]
+    NoSpace,
+    /// The LU is just being resized, or a PV added, or removed for good.
+    #[error(
+        "the LU is just being resized, or a PV being added or removed: try again when that is done"
+    )]
+    Busy,
+    /// A snapshot is not written to.
+    #[error("it is a snapshot, which nobody writes to: make a clone of it")]
+    Frozen,
+    /// It is no snapshot, or not one of such an LU.
+    #[error("that is no snapshot of an LU of this size in this tier")]
+    NoSnapshot,
+    /// The LU shares what it holds.
+    #[error("the LU shares what it holds with a snapshot or had one, and cannot change its size")]
+    Shares,
+    /// Others need what is in its own space.
+    #[error("snapshots or clones need what the LU has: remove those first, or detach the clones")]
+    Needed,
+    /// No such PV.
+    #[error("the pool has no such PV")]
+    NoSuchPv,
+    /// A PV with that UUID is or was in the pool.
+    #[error("a PV with that UUID is in the pool, or was: give it another")]
+    PvKnown,
+    /// Too small, or one too many.
+    #[error(
+        "the PV has no room for more than the pool's own blocks, or the pool has as many PVs as it can ever have"
+    )]
+    PvUnfit,
+    /// A PV failed.
+    #[error("a PV failed")]
+    Medium,
+    /// It was called back, while it waited for space or a PV was leaving.
+    #[error("the request was called back")]
+    Cancelled,
+    /// The pool's own blocks could not be written; it does nothing any more.
+    #[error(
+        "the pool's own blocks cannot be written: look for the PV that failed, and open the pool again"
+    )]
+    Stopped,
+}
+
+/// What a part of the machine must not do; tests break one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// 1: a write is answered after its mapping is durable.
+    AnswerAfterMap,
+    /// 1: a write is answered after its blocks are live.
+    AnswerAfterLive,
+    /// 2: bits are said after a flush of the data.
+    BitsAfterData,
+    /// 2: a flush is answered after its bits are durable.
+    FlushAfterBits,
+    /// 3: a block without a bit is zeros.
+    NoBitNoData,
+    /// 3: a first write writes zeros around.
+    ZerosAround,
+    /// 4: a chunk is given out again after the record that frees it is durable.
+    ReuseAfterCommit,
+    /// 4: … and after everything that was begun is over.
+    ReuseAfterDrain,
+    /// 5: a copy is mapped after it is durable.
+    MapAfterCopy,
+    /// What a process before left in caches is made durable before anything is built on it.
+    FlushFirst,
+    /// A checkpoint's root is written after its pages are durable.
+    RootAfterPages,
+    /// A PV is gone when nothing is on it any more.
+    EmptyBeforeGone,
+    /// A PV that is added has superblocks before others name it.
+    AddedFirst,
+    /// The checkpoint of a change of members has a number of its own.
+    NewRoot,
+    /// A home record that cannot be read is written all the same.
+    HomeUnread,
+    /// Only what is present in a slot is read from it.
+    PresentOnly,
+    /// A snapshot is of a moment at which nothing is under way.
+    CutAfterDrain,
+    /// … and what is in it was made durable, and said.
+    CutAfterFlush,
+    /// A chunk that was a container is given out again after the next root.
+    ContainersUntilRoot,
+    /// What was copied out of a layer is durable, and said, before nobody looks there any more.
+    CoalesceAfterSync,
+    /// Only what is present in a layer is copied out of it.
+    CoalescePresent,
+    /// What is written while the last of a layer is copied waits for that.
+    CoalesceHeld,
+}
