@@ -58,6 +58,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::restart))
         .routes(routes!(verbs::purge))
         .routes(routes!(verbs::rollback))
+        .routes(routes!(verbs::detach))
         .routes(routes!(verbs::check_seas))
         .routes(routes!(verbs::trace))
         .routes(routes!(operations::list))

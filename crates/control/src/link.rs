@@ -194,6 +194,7 @@ impl Link for SocketLink {
                 (12, "roll back several LUs at once")
             }
             Request::Rollback(_) => (10, "roll LUs back"),
+            Request::Detach(_) => (13, "detach LUs"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),
             _ => (0, ""),

@@ -4,6 +4,7 @@
 //! copy:     Copying ──copied──► Waiting ──holds──► Done
 //! change:                       Waiting ──holds──► Done
 //! restart:                   Restarting ──────────► Done
+//! detach:                     Detaching ──────────► Done
 //!                any of them ──failed, cancelled──► Cleaning ──clean──► Undone
 //! ```
 //!
@@ -33,6 +34,8 @@ pub enum Kind {
     Copy,
     /// A data plane is stopped and started.
     Restart,
+    /// All that an LU shares is copied, so that it shares nothing.
+    Detach,
 }
 
 impl Kind {
@@ -42,6 +45,7 @@ impl Kind {
             Kind::Change => "change",
             Kind::Copy => "copy",
             Kind::Restart => "restart",
+            Kind::Detach => "detach",
         }
     }
 }
@@ -56,6 +60,8 @@ pub enum Step {
     Waiting,
     /// A data plane is restarted.
     Restarting,
+    /// What an LU shares is copied.
+    Detaching,
     /// It was taken back; what is left of it is removed.
     Cleaning,
     /// It holds.
@@ -66,8 +72,15 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Step; 6] =
-        [Step::Copying, Step::Waiting, Step::Restarting, Step::Cleaning, Step::Done, Step::Undone];
+    pub const ALL: [Step; 7] = [
+        Step::Copying,
+        Step::Waiting,
+        Step::Restarting,
+        Step::Detaching,
+        Step::Cleaning,
+        Step::Done,
+        Step::Undone,
+    ];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
@@ -75,6 +88,7 @@ impl Step {
             Step::Copying => "copying",
             Step::Waiting => "waiting",
             Step::Restarting => "restarting",
+            Step::Detaching => "detaching",
             Step::Cleaning => "cleaning",
             Step::Done => "done",
             Step::Undone => "undone",
@@ -121,6 +135,13 @@ pub enum Work {
         /// Its process before.
         pid: Option<u32>,
     },
+    /// An LU is to share nothing.
+    Detach {
+        /// Its volume.
+        volume: String,
+        /// The number under which the data plane is asked.
+        asked: u64,
+    },
 }
 
 /// An operation as it is kept.
@@ -163,6 +184,7 @@ impl Operation {
                 edited.chain(files.map(|name| format!("{} {name}", Object::Volume))).collect()
             }
             Work::Restart { dataplane, .. } => vec![format!("{} {dataplane}", Object::DataPlane)],
+            Work::Detach { volume, .. } => vec![format!("{} {volume}", Object::Volume)],
         }
     }
 
@@ -170,7 +192,7 @@ impl Operation {
     pub fn touches(&self) -> impl Iterator<Item = (Object, &str)> {
         let (edits, files) = match &self.work {
             Work::Change { edits, files } => (edits.as_slice(), Some(files)),
-            Work::Restart { .. } => (&[][..], None),
+            Work::Restart { .. } | Work::Detach { .. } => (&[][..], None),
         };
         let files = files.into_iter().flat_map(BTreeMap::keys);
         let edited = edits.iter().map(|edit| (edit.object, edit.name.as_str()));
@@ -179,7 +201,8 @@ impl Operation {
 
     /// Whether it can still be undone.
     pub fn can_cancel(&self) -> bool {
-        self.step == Step::Copying || (self.step == Step::Waiting && !self.lasting)
+        matches!(self.step, Step::Copying | Step::Detaching)
+            || (self.step == Step::Waiting && !self.lasting)
     }
 }
 
@@ -204,7 +227,7 @@ pub enum Carried {
 pub struct Facts {
     /// An earlier server began it.
     pub resumed: bool,
-    /// What became of the copying or the restart; none while it goes on.
+    /// What became of the copying, the restart or the detaching; none while it goes on.
     pub finished: Option<Result<(), ApiError>>,
     /// How it stands with the data planes.
     pub carried: Carried,
@@ -227,6 +250,8 @@ pub enum Action {
     Wait,
     /// Restart the data plane.
     Restart,
+    /// Detach the LU, until that is done or somebody cancels it.
+    Detach,
     /// Nothing is stored yet: [`Step::Cleaning`].
     GiveUp(ApiError),
     /// Take the change back where nobody has made another of it; the step becomes [`Step::Cleaning`] with it.
@@ -275,6 +300,13 @@ pub fn next(operation: &Operation, facts: &Facts) -> Action {
         },
         Step::Cleaning if facts.clean => Action::End(Step::Undone, operation.error.clone()),
         Step::Cleaning => Action::Clean,
+        Step::Detaching if operation.cancelled => Action::GiveUp(cancelled()),
+        // Whoever began it: the data plane goes on, and is asked.
+        Step::Detaching => match &facts.finished {
+            None => Action::Detach,
+            Some(Ok(())) => Action::End(Step::Done, None),
+            Some(Err(error)) => Action::End(Step::Undone, Some(error.clone())),
+        },
         Step::Restarting => match &facts.finished {
             // A start of the server interrupts nobody.
             None if facts.resumed && facts.same_process => {

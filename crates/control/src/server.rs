@@ -11,6 +11,7 @@
 mod apply;
 mod carry;
 mod change;
+mod detach;
 mod drive;
 mod edit;
 mod explain;

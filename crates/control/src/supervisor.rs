@@ -37,7 +37,8 @@ use crate::turns::{self, Attends};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
 use protocol::message::{
-    Account, Changes, Failure, Reply, Request, RollbackSpec, Selection, TraceReport, TraceSpec,
+    Account, Changes, DetachSpec, Failure, ProgressStatus, Reply, Request, RollbackSpec, Selection,
+    TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::planted;
@@ -79,6 +80,8 @@ enum Command {
     Trace(TraceSpec, Answer<Traced>),
     /// An LU is rolled back.
     Rollback(RollbackSpec, Answer<RolledBack>),
+    /// An LU is detached.
+    Detach(DetachSpec, Answer<Detached>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -94,6 +97,9 @@ type Traced = Result<Result<TraceReport, Failure>, ApiError>;
 
 /// What became of a rollback so far.
 type RolledBack = Result<Result<(), Failure>, ApiError>;
+
+/// How far the detaching of an LU is; none when it is done.
+type Detached = Result<Result<Option<ProgressStatus>, Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -236,6 +242,12 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
+    /// Detaches an LU, or has that stop, or asks how far it is.
+    pub async fn detach(&self, spec: DetachSpec) -> Detached {
+        let command = |done| Command::Detach(spec, done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
+
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -357,6 +369,9 @@ impl SupervisorThread {
             Command::Rollback(spec, done) => {
                 let _ = done.send(self.rollback(spec));
             }
+            Command::Detach(spec, done) => {
+                let _ = done.send(self.detach(spec));
+            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -416,6 +431,15 @@ impl SupervisorThread {
         match self.ask(&Request::Rollback(spec))? {
             Some(Reply::Error(failure)) => Ok(Err(failure)),
             Some(_) => Ok(Ok(())),
+            None => Err(gone()),
+        }
+    }
+
+    fn detach(&mut self, spec: DetachSpec) -> Detached {
+        match self.ask(&Request::Detach(spec))? {
+            Some(Reply::Error(failure)) => Ok(Err(failure)),
+            Some(Reply::Progress(now)) => Ok(Ok(Some(now))),
+            Some(_) => Ok(Ok(None)),
             None => Err(gone()),
         }
     }

@@ -305,6 +305,7 @@ impl Plane {
             Request::PutPool(spec) => self.put_pool(spec),
             Request::RemovePool { name } => self.remove_pool(&name),
             Request::Rollback(spec) => self.rollback(spec),
+            Request::Detach(spec) => self.detach(&spec),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::ResetMarks { name } => self.reset_marks(&name),

@@ -21,8 +21,8 @@ pub const VERSION: u32 = 2;
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
 /// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets. 12: rollbacks of
-/// several LUs at one moment ([`RollbackSpec::also`]).
-pub const MINOR: u32 = 12;
+/// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`].
+pub const MINOR: u32 = 13;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -84,6 +84,8 @@ pub enum Request {
     },
     /// An LU holds again what a snapshot of it holds.
     Rollback(RollbackSpec),
+    /// Detaches an LU, which goes on by itself: asks for [`Reply::Progress`] until it is done.
+    Detach(DetachSpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -140,6 +142,8 @@ pub enum Reply {
     Changes(Changes),
     /// To [`Request::Trace`].
     Trace(TraceReport),
+    /// To [`Request::Detach`]: it goes on.
+    Progress(ProgressStatus),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.
@@ -385,6 +389,20 @@ pub struct RollbackSpec {
     pub id: u64,
 }
 
+/// An LU that is to share nothing with others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetachSpec {
+    /// The name of its pool.
+    pub pool: String,
+    /// Its number.
+    pub lu: u32,
+    /// A number that no other has: what went wrong is told to who asks again with the same.
+    pub id: u64,
+    /// It is to go on sharing; done when that holds.
+    #[serde(default)]
+    pub stop: bool,
+}
+
 /// A snapshot that was made, and of which the control plane did not know when it last said what it wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotStatus {
@@ -455,6 +473,9 @@ pub struct LuStatus {
     /// It shares what it holds with others, or did.
     #[serde(default)]
     pub shares: bool,
+    /// It is detached, or loses what it needs no more of what it shared: how far that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detaching: Option<ProgressStatus>,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

@@ -129,6 +129,7 @@ fn the_page_has_every_message() {
         | Request::PutPool(_)
         | Request::RemovePool { .. }
         | Request::Rollback(_)
+        | Request::Detach(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
@@ -148,6 +149,7 @@ fn the_page_has_every_message() {
         | Reply::Status(_)
         | Reply::Changes(_)
         | Reply::Trace(_)
+        | Reply::Progress(_)
         | Reply::Stats
         | Reply::Error(_) => (),
     };
@@ -163,6 +165,7 @@ fn the_page_has_every_message() {
         "remove_adapter",
         "put_pool",
         "remove_pool",
+        "detach",
         "put_uplink",
         "remove_uplink",
         "reset_marks",

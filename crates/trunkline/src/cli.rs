@@ -2,7 +2,7 @@
 
 mod attributes;
 pub(crate) mod objects;
-mod pools;
+pub(crate) mod pools;
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};

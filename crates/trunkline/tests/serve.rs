@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+#[path = "serve/detach.rs"]
+mod detach;
 #[path = "serve/folders.rs"]
 mod folders;
 #[path = "serve/full.rs"]

@@ -192,6 +192,21 @@ pub(super) async fn rollback(
     Ok(Json(server.rollback(name, rollback.volumes, how).await?.into()))
 }
 
+/// An LU shares nothing any more with snapshots and clones: what it shares is copied into its own space.
+///
+/// It goes on while clients work, and is an operation that can be cancelled. Refused while snapshots or clones need what the LU itself has. Of an LU that shares nothing it does nothing.
+#[utoipa::path(post, path = "/v1/volumes/{name}/detach", tag = "volume", operation_id = "detach_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn detach(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, wait, .. } = query.options();
+    Ok(Json(server.detach_lu(name, dry_run, wait).await?.into()))
+}
+
 /// Something that is wrong with shared Ethernet adapters.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FindingView {

@@ -16,6 +16,9 @@ struct World {
     process: u32,
     /// The user has not been asked again: how often the process was restarted for him.
     restarts: u32,
+    /// A data plane copies what an LU shares; it shares nothing.
+    copies: bool,
+    apart: bool,
 }
 
 /// What happens next.
@@ -53,6 +56,7 @@ fn operation(kind: Kind, lasting: bool) -> Operation {
             let work = Work::Restart { dataplane: "main".to_owned(), pid: Some(1) };
             (Step::Restarting, work)
         }
+        Kind::Detach => (Step::Detaching, Work::Detach { volume: "lu0".to_owned(), asked: 1 }),
         kind => {
             let step = if kind == Kind::Copy { Step::Copying } else { Step::Waiting };
             (step, Work::Change { edits: Vec::new(), files: BTreeMap::new() })
@@ -96,6 +100,11 @@ fn act(
             (world.process, world.restarts) = (world.process + 1, world.restarts + 1);
             facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
         }
+        Action::Detach if matches!(event, Event::Opening) => world.copies = true,
+        Action::Detach => {
+            (world.copies, world.apart) = (false, world.apart || !fails);
+            facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
+        }
         Action::GiveUp(why) => (operation.step, operation.error) = (Step::Cleaning, Some(why)),
         // A store that is full: nothing changes.
         Action::Revert(_) if fails => {}
@@ -104,7 +113,7 @@ fn act(
             (operation.step, operation.error) = (Step::Cleaning, Some(why));
         }
         Action::Clean => {
-            (world.part, world.copy) = (false, false);
+            (world.part, world.copy, world.copies) = (false, false, false);
             facts.clean = true;
         }
         Action::End(step, why) => (operation.step, operation.error) = (step, why),
@@ -114,11 +123,11 @@ fn act(
 proptest! {
     #[test]
     fn an_operation_ends_whatever_happens_and_says_what_is_there(
-        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart)],
+        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart), Just(Kind::Detach)],
         lasting: bool,
         events in proptest::collection::vec(event(), 0..40),
     ) {
-        let lasting = lasting && kind != Kind::Restart;
+        let lasting = lasting && !matches!(kind, Kind::Restart | Kind::Detach);
         let mut operation = operation(kind, lasting);
         let mut world = World { stored: kind == Kind::Change, process: 1, ..World::default() };
         let mut facts = Facts::default();
@@ -153,6 +162,13 @@ proptest! {
         match (kind, operation.step) {
             (Kind::Restart, Step::Done) => prop_assert_eq!(world.process, 2),
             (Kind::Restart, _) => prop_assert!(operation.error.is_some()),
+            (Kind::Detach, Step::Done) => {
+                prop_assert!(world.apart && !world.copies && !cancelled_in_time, "{operation:?}");
+            }
+            (Kind::Detach, _) => {
+                prop_assert!(!world.copies, "the data plane goes on: {operation:?}");
+                prop_assert!(operation.error.is_some(), "it says why");
+            }
             (kind, Step::Done) => {
                 prop_assert!(world.stored && (world.copy || kind == Kind::Change));
                 prop_assert!(!cancelled_in_time, "{operation:?}");

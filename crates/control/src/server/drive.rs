@@ -8,7 +8,7 @@ use crate::model::files::Made;
 use crate::model::resolve::{self, Wanted};
 use crate::model::validate::validate;
 use crate::model::{Desired, san};
-use crate::operation::{Action, Carried, Edit, Facts, Operation, Step, Work, next};
+use crate::operation::{Action, Carried, Edit, Facts, Kind, Operation, Step, Work, next};
 use crate::reconcile::Subject;
 use crate::trail::Kind as EventKind;
 use crate::turns;
@@ -123,6 +123,7 @@ impl Server {
                 }
                 Action::Copy => facts.finished = Some(self.copy(&operation).await),
                 Action::Restart => facts.finished = Some(self.restart(&operation).await),
+                Action::Detach => facts.finished = self.detach(&operation, facts.resumed).await,
                 Action::Tell => {
                     told = self.tell(Some(concerned)).await;
                     facts.carried = self.carried(&operation, &told, late);
@@ -164,6 +165,13 @@ impl Server {
                         );
                         return Err(why.help(help));
                     }
+                }
+                Action::Clean if operation.kind == Kind::Detach => {
+                    // All was copied before that was known: what is done is done.
+                    if self.stop_detach(&operation).await {
+                        self.finish(id, Step::Done, None, facts.resumed).await;
+                    }
+                    facts.clean = true;
                 }
                 Action::Clean => {
                     told = self.tell(Some(concerned)).await;

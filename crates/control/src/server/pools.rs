@@ -118,6 +118,12 @@ pub struct LuView {
     pub used_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// It shares what it holds with snapshots or clones, or has not yet got rid of what it shared.
+    #[serde(default)]
+    pub shares: bool,
+    /// What it shares is copied into its own space: how far that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detaching: Option<MovesView>,
 }
 
 impl Server {
@@ -231,6 +237,8 @@ impl PoolView {
             size_bytes: lu.bytes,
             used_bytes: lu.mapped_bytes,
             thick: lu.thick,
+            shares: lu.shares,
+            detaching: lu.detaching.as_ref().map(MovesView::of),
         };
         let snapshots = FrozenLuView::all(desired, status);
         let frozen: BTreeSet<u32> = snapshots.iter().map(|it| it.number).collect();

@@ -207,6 +207,13 @@ impl Registry {
         inner.journal.running().find(is).map(|operation| operation.id)
     }
 
+    /// The detaching of an LU that goes on.
+    pub(super) fn detach_of(&self, name: &str) -> Option<u64> {
+        let inner = self.inner();
+        let is = |operation: &&Operation| matches!(&operation.work, Work::Detach { volume, .. } if volume == name);
+        inner.journal.running().find(is).map(|operation| operation.id)
+    }
+
     /// Whether changes or restarts are under way.
     pub(super) fn busy(&self) -> bool {
         let inner = self.inner();
@@ -241,7 +248,7 @@ impl Registry {
 
 fn progress(operation: &Operation, live: Option<&Live>) -> Progress {
     let bytes = live.map_or(0, |live| live.bytes.load(Ordering::Relaxed));
-    if operation.step == Step::Copying && bytes > 0 {
+    if matches!(operation.step, Step::Copying | Step::Detaching) && bytes > 0 {
         let done = live.map_or(0, |live| live.copied.load(Ordering::Relaxed)).min(bytes);
         return Progress { done, total: bytes, unit: "bytes".to_owned() };
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use block::{Files as _, OpenEvent, VolumeError};
 use pool_io::{PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply,
-    Request, RollbackSpec, SnapshotStatus,
+    DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvStatus,
+    Reply, Request, RollbackSpec, SnapshotStatus,
 };
 use spec::{LuSpec, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
@@ -89,6 +89,18 @@ impl Plane {
             let done = open.handle.rollback(&lus, spec.force);
             done.map_err(|error| pool_failure(&spec.pool, &error))
         })
+    }
+
+    /// Begins to detach an LU, or to stop that; says how far it is. It waits for no disk.
+    pub(super) fn detach(&self, spec: &DetachSpec) -> Result<Reply, Failure> {
+        let open = self.state().pools.get(&spec.pool).filter(|open| !open.closes).cloned();
+        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?;
+        let now = match spec.stop {
+            true => open.handle.stop_detach(spec.lu),
+            false => open.handle.detach(spec.lu, spec.id),
+        };
+        let now = now.map_err(|error| pool_failure(&spec.pool, &error))?;
+        Ok(now.map_or(Reply::Done, |now| Reply::Progress(progress(now))))
     }
 
     /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
@@ -303,6 +315,7 @@ impl OpenPool {
             thick: lu.thick,
             origin: lu.origin,
             shares: lu.shares,
+            detaching: view.detaching.get(&lu.lu).copied().map(progress),
         };
         PoolStatus {
             spec: self.spec.clone(),

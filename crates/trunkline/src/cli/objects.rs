@@ -34,6 +34,8 @@ pub(crate) enum Verb {
     ChangePvs(String, PvAct, How),
     /// LUs of a storage pool go that are nobody's.
     PurgeLus(String, Vec<u32>, bool),
+    /// LUs share nothing any more.
+    DetachLus(pools::DetachArgs),
     /// A new LU of what a snapshot holds.
     CloneLu(NewArgs, String),
     Snapshot(SnapshotVerb),

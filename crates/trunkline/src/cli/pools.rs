@@ -32,6 +32,13 @@ Examples:
         #[arg(value_name = "SNAPSHOT[:LU]")]
         snapshot: String,
     },
+    /// Let LUs share nothing with snapshots and clones any more: what they share is copied into space of their own while their clients work, and takes that space. The original and its snapshots stay as they are, and can be removed
+    #[command(after_help = "\
+Examples:
+  trunkline lu detach test0
+  trunkline lu detach test0 --no-wait
+  trunkline operation cancel 12")]
+    Detach(DetachArgs),
     /// Change the size of an LU; running guests see it at once
     #[command(after_help = "\
 Examples:
@@ -55,6 +62,20 @@ Examples:
         #[arg(long)]
         dry_run: bool,
     },
+}
+
+/// What is detached.
+#[derive(Debug, Args)]
+pub(crate) struct DetachArgs {
+    /// Names
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not wait until it is done: print the number of the operation
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +177,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             }
             LuVerb::Show(args) => Verb::Show(args),
             LuVerb::Clone { new, snapshot } => Verb::CloneLu(new, snapshot),
+            LuVerb::Detach(args) => Verb::DetachLus(args),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Remove(args) => Verb::Remove(args),
             LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),

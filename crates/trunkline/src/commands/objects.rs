@@ -7,6 +7,7 @@ use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb, PvAct,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
+use crate::cli::pools::DetachArgs;
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -80,6 +81,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             let (path, body) = (format!("{path}/purge{}", query(how)), json!({ "lus": numbers }));
             let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
             done(global, &answer, dry_run)
+        }
+        Verb::DetachLus(DetachArgs { names, dry_run, no_wait }) => {
+            act(global, object, &names, How { dry_run, force: false, no_wait }, "detach")
         }
         Verb::CloneLu(new, snapshot) => snapshots::clone(global, &new, &snapshot),
         Verb::Snapshot(SnapshotVerb::Rollback { snapshot, volumes, how }) => {

@@ -67,8 +67,13 @@ pub(super) fn space(space: &PoolView) -> String {
         let lus = space.lus.iter().map(|lu| {
             let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
             let kind = if lu.thick { "thick" } else { "thin" };
+            let kind = match &lu.detaching {
+                Some(moves) => format!("{kind}, being detached: {}", moves.text()),
+                None if lu.shares => format!("{kind}, shares"),
+                None => kind.to_owned(),
+            };
             let volume = lu.volume.clone().unwrap_or_else(|| "nobody's".to_owned());
-            vec![volume, lu.number.to_string(), size, used, kind.to_owned()]
+            vec![volume, lu.number.to_string(), size, used, kind]
         });
         let heading = ["LU", "NUMBER", "SIZE", "USED", "KIND"];
         page += &format!("\n\n{}", table(&heading, &[1, 2, 3], lus.collect()));

@@ -11,13 +11,13 @@ const CHUNK: u64 = 64 << 20;
 const BLOCK: u32 = 4096;
 
 /// A client of an adapter, with one request at a time.
-struct Client {
+pub(super) struct Client {
     _session: Session,
     queue: Queue,
 }
 
 impl Client {
-    fn of(server: &Server, adapter: &str) -> Client {
+    pub(super) fn of(server: &Server, adapter: &str) -> Client {
         let path = server.path(&format!("{adapter}.sock"));
         let slots = SlotPlan { slots: 4, data_bytes: BLOCK, data_segments: 1, indirect: false };
         let plan = StartPlan { queues: 1, queue_size: 64, threads: 1, slots };
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Writes these blocks of 4 KiB, each with its value, and flushes if that is wanted.
-    fn write(&mut self, blocks: &[(u64, u8)], flushes: bool) {
+    pub(super) fn write(&mut self, blocks: &[(u64, u8)], flushes: bool) {
         for (block, value) in blocks {
             let offset = block * u64::from(BLOCK);
             self.ask(Request::Write { offset, bytes: BLOCK }, Some(*value));
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    fn read(&mut self, blocks: &[u64]) -> Vec<u8> {
+    pub(super) fn read(&mut self, blocks: &[u64]) -> Vec<u8> {
         let read = |block: &u64| {
             let offset = block * u64::from(BLOCK);
             self.ask(Request::Read { offset, bytes: BLOCK }, None)
@@ -77,13 +77,13 @@ impl Client {
 }
 
 /// Blocks that share a part of 32 KiB, a block of 64 KiB, a chunk, or nothing.
-const BLOCKS: [u64; 5] = [0, 1, 9, 200, CHUNK / 4096 + 3];
+pub(super) const BLOCKS: [u64; 5] = [0, 1, 9, 200, CHUNK / 4096 + 3];
 
-fn with(values: [u8; 5]) -> Vec<(u64, u8)> {
+pub(super) fn with(values: [u8; 5]) -> Vec<(u64, u8)> {
     BLOCKS.into_iter().zip(values).filter(|(_, value)| *value != 0).collect()
 }
 
-fn refused(server: &Server, line: &str, what: &str) {
+pub(super) fn refused(server: &Server, line: &str, what: &str) {
     let output = server.run(line);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && text.contains(what), "{line}: {text}");

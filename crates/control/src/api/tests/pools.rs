@@ -33,6 +33,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             thick: false,
             origin: None,
             shares: false,
+            detaching: None,
         };
         pool.lus = vec![lu];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
