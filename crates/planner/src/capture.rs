@@ -7,7 +7,9 @@
 //! Names of devices and partitions are taken from the prompt, the command or the report's own heading, and only where
 //! they stand there; [`Head::device`] and [`Head::partition`] are `None` otherwise.
 
+mod announced;
 mod attributes;
+pub(crate) mod called;
 mod changes;
 mod diskpaths;
 mod dress;

@@ -7,7 +7,9 @@
 //! A report says something of the system that printed it, and often of others too: `lsmap` of a VIOS names its clients,
 //! `fcstat -client` their WWPNs. Each of these is a *sighting*. Sightings are joined only by what identifies: a WWPN, a
 //! MAC address, a physical location code, machine serial number with partition id, the name of a host or a partition.
-//! What a file is called says nothing, and two files without identity stand apart.
+//! Two files without identity stand apart. What a file is called names its system to a reader where nothing in the file
+//! does, and joins files of one folder that are called by one host ([`called`](crate::capture::called)); it is no name that
+//! a command is made for.
 //!
 //! A system has one of each *mark*: one host name, one WWPN behind `fcs0`, one serial number. Sightings whose marks
 //! contradict each other are two systems, whatever else they share. Then the same name in one file, and after that in
@@ -54,6 +56,11 @@ pub struct System {
     pub partition: Option<String>,
     /// A name that another system gives it.
     pub alias: Option<String>,
+    /// What its files are called by, which names it to a reader and to nobody else.
+    pub filed: Option<String>,
+    /// The files that are its by nothing but what they are called.
+    #[serde(skip)]
+    pub(crate) by_name: BTreeSet<u32>,
     /// Type, model and serial number of the machine: `9009-42A*78A1B2C`, as an HMC takes it for `-m`; the serial number
     /// alone where no more is known.
     pub machine: Option<String>,
@@ -98,6 +105,7 @@ impl System {
         };
         match (self.name(), self.files.first(), self.partition_id) {
             (Some(name), ..) => name.to_owned(),
+            (None, ..) if self.filed.is_some() => self.filed.clone().unwrap_or_default(),
             (None, Some(file), _) => format!("{role} of {file}"),
             (None, None, Some(id)) => format!("partition {id}"),
             (None, None, None) => match self.wwpns.values().next() {

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 180;
+const FOUND_MIN: usize = 189;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 136;
+const ALONE_MIN: usize = 138;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 

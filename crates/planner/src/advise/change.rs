@@ -165,6 +165,16 @@ impl<'v, 'a> Change<'v, 'a> {
         if view.name(host).is_none() {
             look_up.push("which system it is: hostname".to_owned());
         }
+        let by_name = |set: &Set<'_>| {
+            let files = view.system(host).map(|system| &system.by_name);
+            set.now.zip(files).is_some_and(|(now, files)| files.contains(&now.at.file))
+        };
+        if look_up.is_empty() && self.sets.iter().any(by_name) {
+            look_up.push(format!(
+                "whether the values are of {}, which the name of their file alone says: hostname",
+                view.spoken(host)
+            ));
+        }
         if self.sets.iter().any(|set| set.now.is_none()) {
             let names: Vec<&str> = self.sets.iter().map(|set| set.name).collect();
             let show = view.show_attributes(host, &self.device);

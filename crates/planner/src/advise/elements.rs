@@ -323,7 +323,10 @@ fn physical_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     };
     let of_elements = judged(usage.no_elements, Layer::Physical.counter()).is_some();
     let of_commands = judged(usage.no_command, Layer::Virtual.counter()).is_some();
-    let counter = if of_commands && !of_elements { usage.no_command } else { usage.no_elements };
+    let none = usage.no_elements.is_none_or(|counter| counter.last.value == 0);
+    let counter =
+        if !of_elements && (of_commands || none) { usage.no_command } else { usage.no_elements };
+    let counter = counter.or(usage.no_elements);
     elements(view, usage, Layer::Physical, counter, out);
 }
 

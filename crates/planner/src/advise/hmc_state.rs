@@ -1,24 +1,42 @@
-//! `partition-state`: what the HMC's list says of partitions that is out of order.
+//! `partition-state`: what the HMC's list says of partitions that is out of order. `partition-profile`: what they lose when they
+//! are activated again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds::{PROFILE_LESS, own as own_term};
 use super::view::View;
-use crate::capture::{At, HmcRow, Report};
+use crate::capture::{At, HmcList, HmcRow, Report};
+use crate::trace::{Figure, Term};
 
 const RULE: &str = "partition-state";
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    name: RULE,
-    about: "the HMC shows a partition in error, without its connection, a VIOS that is off, or no mover service partition",
-    on: Kind::System,
-    evidence: "lssyscfg -r lpar -m MACHINE -F name,lpar_id,lpar_env,state,rmc_state on the HMC",
-    weight: 1.0,
-    applies: |view, system| Applicability::where_that(!newest(view, system.host).is_empty()),
-    judge,
-}];
+const PROFILE: &str = "partition-profile";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: PROFILE,
+        about: "a partition runs with more than its profile gives it at the next activation",
+        on: Kind::System,
+        evidence: "lssyscfg -r prof, lssyscfg -r lpar, lshwres -r mem --level lpar and lshwres -r proc --level lpar of the machine on the HMC",
+        weight: 0.8,
+        applies: |view, system| {
+            Applicability::where_that(profiles(view, system.host).next().is_some())
+        },
+        judge: profile,
+    },
+    Rule {
+        name: RULE,
+        about: "the HMC shows a partition in error, without its connection, a VIOS that is off, or no mover service partition",
+        on: Kind::System,
+        evidence: "lssyscfg -r lpar -m MACHINE -F name,lpar_id,lpar_env,state,rmc_state on the HMC",
+        weight: 1.0,
+        applies: |view, system| Applicability::where_that(!newest(view, system.host).is_empty()),
+        judge,
+    },
+];
 
 /// Of each machine the partitions as they were listed last, with their states.
 fn newest<'a>(view: &View<'a>, host: usize) -> BTreeMap<Option<&'a str>, Vec<&'a HmcRow>> {
@@ -31,6 +49,101 @@ fn newest<'a>(view: &View<'a>, host: usize) -> BTreeMap<Option<&'a str>, Vec<&'a
         }
     }
     lists
+}
+
+type Listed<'a> = (Option<&'a str>, &'a HmcRow);
+
+/// The rows of an HMC's lists that have all of these fields, each with its machine.
+fn rows_with<'a>(
+    view: &View<'a>,
+    host: usize,
+    fields: &'static [&'static str],
+) -> impl Iterator<Item = Listed<'a>> {
+    let lists: Vec<&HmcList> = view.of(host).filter_map(Report::hmc_list).collect();
+    let has = move |row: &&HmcRow| fields.iter().all(|name| row.field(name).is_some());
+    lists.into_iter().flat_map(move |list| {
+        let machine = list.system.as_ref().map(|read| read.value.as_str());
+        list.rows.iter().filter(has).map(move |row| (machine, row))
+    })
+}
+
+fn profiles<'a>(view: &View<'a>, host: usize) -> impl Iterator<Item = Listed<'a>> {
+    rows_with(view, host, &["name", "lpar_name", "desired_mem"])
+}
+
+/// What a profile asks for and what runs: the words for it, the profile's field, and those of the running partition.
+const KEPT: [(&str, &str, [&str; 2]); 3] = [
+    ("MB of memory", "desired_mem", ["run_mem", "curr_mem"]),
+    ("processing units", "desired_proc_units", ["run_proc_units", "curr_proc_units"]),
+    ("processors", "desired_procs", ["run_procs", "curr_procs"]),
+];
+
+/// `partition-profile`: what was added while the partition ran is not in the profile that it is activated by.
+fn profile(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let host = system.host;
+    let mut told = BTreeSet::new();
+    for (machine, row) in profiles(view, host) {
+        let (Some(name), Some(of)) = (row.field("lpar_name"), row.field("name")) else { continue };
+        let own =
+            |(other, row): &Listed<'_>| *other == machine && row.field("lpar_name") == Some(name);
+        let listed = rows_with(view, host, &["name", "default_profile"]);
+        let default: Option<&str> = listed
+            .filter(|(other, row)| *other == machine && row.field("name") == Some(name))
+            .filter_map(|(_, row)| row.field("default_profile"))
+            .last();
+        let alone = profiles(view, host).filter(own).all(|(_, row)| row.field("name") == Some(of));
+        if default.map_or(!alone, |default| default != of) {
+            continue;
+        }
+        let number = |row: &HmcRow, field: &str| row.field(field)?.parse::<f64>().ok();
+        let mut less = Vec::new();
+        for (words, desired, running) in KEPT {
+            let Some(wanted) = number(row, desired) else { continue };
+            let runs = rows_with(view, host, &["lpar_name"]).filter(own).filter_map(|(_, row)| {
+                let value = running.iter().find_map(|field| number(row, field))?;
+                Some((value, row.at))
+            });
+            let Some((runs, at)) = runs.last() else { continue };
+            if wanted > 0.0 && wanted <= runs * PROFILE_LESS {
+                less.push((words, wanted, runs, at));
+            }
+        }
+        let Some((words, wanted, runs, at)) = less.first().copied() else { continue };
+        if !told.insert((machine, name)) {
+            continue;
+        }
+        let terms = vec![
+            Term::read("profile", wanted, words, row.at),
+            Term::read("running", runs, words, at),
+        ];
+        let figure =
+            Figure::new("what is left by the profile", "%", "profile × 100 ÷ running", terms);
+        let title =
+            format!("{name} runs with {} {words}, its profile has {}", shown(runs), shown(wanted));
+        let all: Vec<String> = less
+            .iter()
+            .map(|(words, wanted, runs, _)| {
+                format!("{} of {} {words}", shown(*wanted), shown(*runs))
+            })
+            .collect();
+        out.push(
+            Draft::new(PROFILE, host, name.to_owned(), Severity::Warning, title)
+                .see([row.at, at])
+                .see(less.iter().map(|(.., at)| *at))
+                .figure(figure)
+                .figure(Figure::plain(own_term("threshold", PROFILE_LESS * 100.0, "%")))
+                .because(format!("The profile {of} gives {}.", all.join(" and ")))
+                .because("What was added while it ran is not in the profile: activated by it, as after a shutdown or a move without it running, the partition comes up with what stands there.")
+                .effect(format!("Where what runs is what is meant, save it: mksyscfg -r prof -m MACHINE -o save -p {name} -n {of} --force on the HMC. Look at the profile first (lssyscfg -r prof): all of it is written anew."))
+                .harm("What somebody changed in the profile for later is lost by that.")
+                .weigh(0.8, 0.9),
+        );
+    }
+}
+
+/// A number as the HMC prints it.
+fn shown(value: f64) -> String {
+    crate::trace::number(value)
 }
 
 fn is_vios(row: &HmcRow) -> bool {

@@ -134,13 +134,16 @@ fn optics(samples: &[&Fcstat]) -> &'static str {
 
 fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Option<Draft> {
     let object = view.object(host, device);
-    let mut draft = Draft::new(
-        RULE,
-        host,
-        object,
-        Severity::Critical,
-        format!("the link of {device} has errors"),
-    );
+    let leads = WATCHED.iter().find_map(|(name, read, growth_least, once_least)| {
+        let counter = Counter::over(samples, *read)?;
+        let counts = match counter.growth() {
+            Some(growth) => growth >= *growth_least,
+            None => counter.value() >= *once_least,
+        };
+        counts.then_some(*name)
+    })?;
+    let title = format!("the link of {device} has errors: {leads}");
+    let mut draft = Draft::new(RULE, host, object, Severity::Critical, title);
     let (mut grown, mut once) = (0usize, 0usize);
     let mut over: Option<Counter> = None;
     let mut goes_on = false;

@@ -19,6 +19,7 @@ use super::finding::{Draft, Severity};
 use super::hmc_state;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
+use super::san;
 use super::thresholds::{DISK_ERRORS_WITHIN_SECONDS, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE};
 use super::view::{DiskErrors, Role, View, as_f64, shown};
 use super::vscsi::targets;
@@ -268,7 +269,17 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let spoken = view.spoken(system.host).to_owned();
     let (title, concerned) = match part {
         false => (
-            format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len()),
+            match &only(&list.paths, is_down, |path| path.parent.as_deref())
+                .into_iter()
+                .collect::<Vec<_>>()[..]
+            {
+                [one] => format!(
+                    "{} of {} paths of {spoken}, all those over {one}, are down",
+                    down.len(),
+                    list.paths.len()
+                ),
+                _ => format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len()),
+            },
             format!("{} of {} disks are concerned.", disks.len(), all.len()),
         ),
         true => (
@@ -432,8 +443,41 @@ fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     );
 }
 
+/// `disk-single-path`: half of the adapters that every other disk has, which are all those of one server where mappings tell.
+fn half_of_the_ways(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let Some((own, lacks, example)) = view.ways(disk.host).part(disk.device) else { return };
+    let behind = san::both_servers::behind(view, disk.host);
+    let servers: Option<BTreeSet<usize>> =
+        ways::parents(own).into_iter().map(|parent| Some(behind.get(parent)?.0)).collect();
+    let server =
+        servers.filter(|servers| servers.len() == 1).and_then(|servers| servers.first().copied());
+    let other = |parent: &&str| behind.get(*parent).is_some_and(|(vios, _)| Some(*vios) != server);
+    let server = server.filter(|_| lacks.iter().all(other));
+    let names = lacks.iter().copied().collect::<Vec<_>>().join(" and ");
+    let title = match server {
+        Some(server) => format!("all paths of {} lead over {}", disk.device, view.spoken(server)),
+        None => format!("{} has no path over {names}", disk.device),
+    };
+    let (severity, confidence) = match server {
+        Some(_) => (Severity::Warning, 0.9),
+        None => (Severity::Note, 0.5),
+    };
+    out.push(
+        Draft::new("disk-single-path", disk.host, view.object(disk.host, disk.device), severity, title)
+            .see(own.iter().map(|path| path.at).take(8))
+            .see([example.at])
+            .because(format!("Every other disk of its kind has paths over {names}, too; {} has none there.", disk.device))
+            .because("A restart of the VIOS or a fault of the fabric behind the adapters that are left takes the disk away.")
+            .effect(format!("Map the LUN to the port names of {names} in the array (their zones have its ports where other disks of the same array are reached), then run cfgmgr here."))
+            .harm("None by adding paths.")
+            .weigh(confidence, 1.0),
+    );
+}
+
 fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
-    let Some((own, example)) = view.ways(disk.host).fewer(disk.device) else { return };
+    let Some((own, example)) = view.ways(disk.host).fewer(disk.device) else {
+        return half_of_the_ways(view, disk, out);
+    };
     let Some(only) = own.first() else { return };
     let over = only.parent.as_deref().unwrap_or("one adapter");
     let (title, others) = match own.len() {

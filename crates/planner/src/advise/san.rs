@@ -2,7 +2,7 @@
 //! or lead to one VIOS.
 //! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
 
-mod both_servers;
+pub(in crate::advise) mod both_servers;
 mod by_nmon;
 mod one_port;
 
@@ -320,6 +320,56 @@ fn vscsi_beside(view: &View<'_>, host: usize) -> BTreeSet<usize> {
         .collect()
 }
 
+/// An adapter of the same client on another server that has no target at all.
+fn empty_twin<'a>(
+    view: &View<'a>,
+    host: usize,
+    beside: &BTreeSet<usize>,
+    adapter: &ScsiMap,
+) -> Option<(usize, &'a ScsiMap)> {
+    let id = adapter.client_partition?.value;
+    let mut others = view.vhosts().iter().filter(|(server, other)| {
+        let same = other.client_partition.is_some_and(|read| read.value == id);
+        *server != host && beside.contains(server) && same
+    });
+    let (server, empty) = others.next()?;
+    // The last one of a list that was cut may go on.
+    let list = view
+        .of(*server)
+        .filter_map(Report::lsmap_scsi)
+        .find(|list| list.adapters.iter().any(|of| of.at == empty.at))?;
+    let whole = list.adapters.last().is_some_and(|last| last.at != empty.at)
+        || both_servers::is_followed(view, &list.head);
+    (others.next().is_none() && empty.devices.is_empty() && whole).then_some((*server, *empty))
+}
+
+/// `client-one-vios`: the second adapter is there, and nothing is mapped to it.
+fn without_targets(
+    view: &View<'_>,
+    (host, adapter): (usize, &ScsiMap),
+    (other, empty): (usize, &ScsiMap),
+    both: usize,
+) -> Draft {
+    let id = adapter.client_partition.map_or(0, |read| read.value);
+    let client = view.model.named_at(adapter.at).and_then(|client| view.called(client));
+    let client = client.map_or_else(|| format!("partition {id}"), str::to_owned);
+    let (here, there) = (view.object(host, &adapter.name), view.object(other, &empty.name));
+    let others = if both == 1 {
+        "1 other client has".to_owned()
+    } else {
+        format!("{both} other clients have")
+    };
+    let title =
+        format!("no disk is mapped to {}: {client} has its disks over one server", empty.name);
+    Draft::new("client-one-vios", other, there.clone(), Severity::Warning, title)
+        .see([empty.at, adapter.at])
+        .because(format!("{client} has an adapter on either server; {here} has its disks, {there} has no virtual target device. {others} disks from two servers."))
+        .because("When that server is restarted, all of its disks are gone.")
+        .effect(format!("Map the same disks to {there} (mkvdev -vdev hdiskN -vadapter {}; reserve_policy no_reserve on both servers first), run cfgmgr on the client, and see with lspath that each has two usable paths.", empty.name))
+        .harm("None by adding the second way.")
+        .weigh(0.9, 1.0)
+}
+
 /// The same by the mappings of two servers: a client that has disks from one alone, where the others have them from both.
 fn one_server_of_two(view: &View<'_>, host: usize, out: &mut Out) {
     let beside = vscsi_beside(view, host);
@@ -339,6 +389,15 @@ fn one_server_of_two(view: &View<'_>, host: usize, out: &mut Out) {
         })
     };
     let both = clients.values().filter(|servers| servers.len() > 1).count();
+    let of_one = |(id, servers): &(&u32, &BTreeMap<usize, &ScsiMap>)| {
+        servers.contains_key(&host) && servers.len() == 1 && !fibre(**id)
+    };
+    for (_, servers) in clients.iter().filter(of_one).filter(|_| both > 0) {
+        let Some(adapter) = servers.get(&host) else { continue };
+        if let Some((other, empty)) = empty_twin(view, host, &beside, adapter) {
+            out.push(without_targets(view, (host, adapter), (other, empty), both));
+        }
+    }
     let alone: Vec<&ScsiMap> = clients
         .iter()
         .filter(|(id, servers)| servers.len() == 1 && !fibre(**id))
@@ -349,6 +408,9 @@ fn one_server_of_two(view: &View<'_>, host: usize, out: &mut Out) {
     }
     let server = view.spoken(host);
     for adapter in alone {
+        if empty_twin(view, host, &beside, adapter).is_some() {
+            continue;
+        }
         if clients.values().all(|servers| servers.get(&host).is_none_or(|own| own.at != adapter.at))
         {
             continue;

@@ -174,6 +174,18 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "sea-largesend",
+        about: "large send is off on one of a pair",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 0.9,
+        applies: of_pair,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            sea_pair::large_send(view, bridge, out);
+        },
+    },
+    Rule {
         name: "sea-failover",
         about: "the two shared Ethernet adapters do not fail over as a pair",
         on: Kind::Bridge,
@@ -495,14 +507,26 @@ fn state<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     if expected.iter().any(|fits| fits.eq_ignore_ascii_case(&mode.value)) {
         return;
     }
+    // Which word each level prints for a backup is not confirmed: alone it is no fault.
+    let unsure = state.value == "BACKUP" && mode.value.eq_ignore_ascii_case("All");
+    let (severity, confidence, impact) = match unsure {
+        true => (Severity::Note, 0.4, 0.3),
+        false => (Severity::Critical, 0.8, 1.0),
+    };
+    let doubt = match unsure {
+        true => {
+            " Nothing else that was captured says that it does otherwise, and not every level may print this word alike."
+        }
+        false => "",
+    };
     out.push(
         bridge
-            .draft(view, RULE, Severity::Critical, format!("state {} with bridge mode {}", state.value, mode.value))
+            .draft(view, RULE, severity, format!("state {} with bridge mode {}", state.value, mode.value))
             .see([state.at, mode.at])
-            .because(format!("A bridge in state {} should bridge {}.", state.value, expected.join(" or ").to_lowercase()))
+            .because(format!("A bridge in state {} should bridge {}.{doubt}", state.value, expected.join(" or ").to_lowercase()))
             .effect("Take entstat -all again: it may have been caught while switching. If it stays, set ha_mode to standby and back to auto on this VIOS.")
             .harm("A switch of the primary interrupts the network of the clients for a moment.")
-            .weigh(0.8, 1.0),
+            .weigh(confidence, impact),
     );
 }
 

@@ -46,12 +46,12 @@ fn carries(covered: &Covered, (switch, vlan): (&str, u16)) -> bool {
 fn partners(view: &View<'_>, one: usize, two: usize) -> bool {
     let machine = |host| view.system(host).and_then(|system| system.machine.as_ref());
     if one == two
-        || view.name(one) == view.name(two)
+        || view.called(one) == view.called(two)
         || (machine(one).is_some() && machine(two).is_some())
     {
-        return view.name(one) != view.name(two) && view.same_machine(one, two);
+        return view.called(one) != view.called(two) && view.same_machine(one, two);
     }
-    let stem = |host| view.name(host).map(super::view::stem);
+    let stem = |host| view.called(host).map(super::view::stem);
     stem(one).is_some() && stem(one) == stem(two)
 }
 
@@ -370,5 +370,41 @@ pub(super) fn jumbo<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
             .effect(format!("Both take large frames. The real adapter and the switch port of {} must have them, too.", view.spoken(bridge.host)))
             .harm("The adapter is configured again for it: do it while it is the backup.")
             .weigh(0.88, 1.0),
+    );
+}
+
+/// `sea-largesend`: off on one of the pair.
+pub(super) fn large_send<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    const RULE: &str = "sea-largesend";
+    let Some(two) = mate(view, one, out) else { return };
+    let (Some(first), Some(second)) =
+        (one.attribute(view, "largesend"), two.attribute(view, "largesend"))
+    else {
+        return;
+    };
+    if first.value == second.value {
+        return;
+    }
+    let (off, on) = if first.value == "0" { (one, two) } else { (two, one) };
+    let change = Change::new(view, off.host, off.name).live().set("largesend", "1");
+    let now = off.failover().and_then(|failover| failover.state.as_ref());
+    let now = now.filter(|state| state.value.starts_with("PRIMARY"));
+    let when = match now {
+        Some(state) => format!("It is the one that bridges now ({}).", state.value),
+        None => {
+            "After a failover to it the same traffic costs more processor time, or does not fit."
+                .to_owned()
+        }
+    };
+    out.push(
+        off.draft(view, RULE, Severity::Warning, format!("largesend is off here and on at {}", view.object(on.host, on.name)))
+            .see([first.at, second.at])
+            .see(now.map(|state| state.at))
+            .because("Without large send the bridge takes packets of one frame each from its clients, up to some forty times as many for the same bytes, and spends processor time on each.")
+            .because(when)
+            .change(&change)
+            .effect("Clients that send large segments (mtu_bypass=on on AIX) hand them over whole, and the real adapter cuts them (large_send=yes there).")
+            .harm("Clients of other systems must cope with large segments: try it in a quiet hour, and look at the receive errors of the clients on the same VIOS.")
+            .weigh(0.8, 1.0),
     );
 }

@@ -207,6 +207,10 @@ pub(super) const FLAPS_A_DAY: f64 = 0.2;
 pub(super) const TURNS_IN_A_DAY: f64 = 6.0;
 /// Changes of the primary between two captures.
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
+/// What a profile gives, of what the partition runs with, from which on it is told.
+pub(super) const PROFILE_LESS: f64 = 0.5;
+/// Errors of one disk in the last day of a log of which it is not known when it was taken, from which they are told.
+pub(super) const DISK_ERRORS_UNDATED: f64 = 10.0;
 /// So many clients with virtual SCSI disks from two servers show that one client with disks from one was forgotten.
 pub(super) const ONE_SERVER_OTHERS: f64 = 3.0;
 /// The same of Fibre Channel adapters, which are made by hand for each server: two others for each that has one.

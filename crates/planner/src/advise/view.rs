@@ -207,6 +207,12 @@ impl<'a> View<'a> {
         self.system(host)?.name()
     }
 
+    /// The same, or what its files are called by: enough to tell two of a pair.
+    pub(super) fn called(&self, host: usize) -> Option<&str> {
+        let system = self.system(host)?;
+        system.name().or(system.filed.as_deref())
+    }
+
     /// How a user reads it: `vios1`, `the VIOS of a.txt`.
     pub(super) fn spoken(&self, host: usize) -> &str {
         self.model.spoken(host)

@@ -13,6 +13,8 @@ mod apart;
 use std::borrow::Cow;
 
 use super::At;
+use super::announced;
+use super::called;
 use super::prompt;
 use super::recognise::{self, Kind};
 use super::strip::{self, Dress};
@@ -28,6 +30,8 @@ pub(super) struct Part<'t> {
     pub(super) numbers: &'t [u32],
     /// The host that printed it, and the line that says so.
     pub(super) host: Option<(String, u32)>,
+    /// A heading names it, and no line of its own each.
+    pub(super) headed: bool,
 }
 
 /// Where a part begins.
@@ -35,6 +39,14 @@ struct Mark {
     /// Its first line, from 0.
     line: usize,
     host: Option<String>,
+    /// Its first line names the host, and holds nothing else.
+    heading: bool,
+}
+
+impl Mark {
+    fn new(line: usize, host: Option<String>) -> Self {
+        Self { line, host, heading: false }
+    }
 }
 
 /// A text without what stood before its lines, and where its parts begin.
@@ -53,19 +65,23 @@ const LEAST: usize = 2;
 /// What is said of a file whose hosts took turns.
 pub(super) const ALTERNATE: &str = "lines of several hosts alternate; they are read host by host";
 
-/// Takes off whatever stands before the lines.
-pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
+/// Takes off whatever stands before the lines; `of_levels`: the file's name says that it holds the levels of hosts.
+pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
     let sorted = apart::apart(&text);
     let (text, numbers) = sorted.map_or((text, Vec::new()), |(text, of)| (Cow::Owned(text), of));
     let mut bare = Bare { marks: here_documents(&text), text, numbers };
     // What a command printed that asked several hosts has the name of one before it, and not of two.
     let mut named = false;
-    for _ in 0..DEPTH {
-        let Some((text, marks)) = once(&bare.text, DEPTH, !named) else { break };
+    for depth in 0..DEPTH {
+        let Some((text, marks)) = once(&bare.text, DEPTH, !named, of_levels && depth == 0) else {
+            break;
+        };
         bare.text = Cow::Owned(text);
         named |= marks.iter().any(|mark| mark.host.is_some());
         bare.marks.extend(marks);
     }
+    let headed = called::headings(&bare.text).into_iter();
+    bare.marks.extend(headed.map(|(line, host)| Mark { line, host: Some(host), heading: true }));
     bare.marks.sort_by_key(|mark| mark.line);
     bare
 }
@@ -80,12 +96,25 @@ impl Bare<'_> {
     pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = Vec::new();
         let mut rest = self.text.as_ref();
-        let (mut line, mut host) = (0, None);
+        let mut line = 0;
+        let mut host: (Option<&str>, bool) = (None, false);
+        // What a heading named last holds behind lines that name a host each.
+        let mut section = None;
         for mark in &self.marks {
             let end = byte_of_line(rest, mark.line.saturating_sub(line));
             let (text, after) = rest.split_at(end);
             self.push(&mut parts, text, line, host);
-            (rest, line, host) = (after, mark.line.max(line), mark.host.clone());
+            (rest, line) = (after, mark.line.max(line));
+            if mark.heading {
+                section = mark.host.as_deref();
+            }
+            host = match &mark.host {
+                Some(own) => (Some(own), mark.heading),
+                None => (section, section.is_some()),
+            };
+            if mark.heading && line == mark.line {
+                (rest, line) = (&rest[byte_of_line(rest, 1)..], line + 1);
+            }
         }
         self.push(&mut parts, rest, line, host);
         parts
@@ -96,7 +125,7 @@ impl Bare<'_> {
         parts: &mut Vec<Part<'b>>,
         text: &'b str,
         line: usize,
-        host: Option<String>,
+        (host, headed): (Option<&str>, bool),
     ) {
         if text.is_empty() {
             return;
@@ -107,7 +136,8 @@ impl Bare<'_> {
             }
             _ => (u32::try_from(line + 1).unwrap_or(u32::MAX), &[][..]),
         };
-        parts.push(Part { text, first, numbers, host: host.map(|host| (host, first)) });
+        let host = host.map(|host| (host.to_owned(), first));
+        parts.push(Part { text, first, numbers, host, headed });
     }
 }
 
@@ -133,11 +163,11 @@ fn here_documents(text: &str) -> Vec<Mark> {
             None => {
                 word = text.split_once("<<").and_then(|(_, rest)| here_word(rest));
                 if word.is_some() {
-                    marks.push(Mark { line: line + 1, host: None });
+                    marks.push(Mark::new(line + 1, None));
                 }
             }
             Some(end) if text.trim().trim_end_matches(';') == end => {
-                marks.push(Mark { line, host: None });
+                marks.push(Mark::new(line, None));
                 word = None;
             }
             Some(_) => {}
@@ -155,15 +185,15 @@ fn here_word(rest: &str) -> Option<String> {
 }
 
 /// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it.
-fn once(text: &str, depth: usize, may_ask: bool) -> Option<(String, Vec<Mark>)> {
+fn once(text: &str, depth: usize, may_ask: bool, of_levels: bool) -> Option<(String, Vec<Mark>)> {
     let lines = text::whole_lines(text);
     let mut bare: Option<String> = None;
     let mut marks = Vec::new();
     // Up to here the runs of each kind were looked at in vain.
     let mut vain = [0; Dress::COUNT];
     // A command that asks several hosts was typed last.
-    let mut asked = false;
-    let may_ask = may_ask && holds_any(text, &["sh ", "dcp "]);
+    let mut asked = of_levels;
+    let may_ask = may_ask && holds_any(text, &["sh ", "dcp ", "oslevel"]) || of_levels;
     let (mut index, mut kept) = (0, 0);
     while index < lines.len() {
         let found = strip::kinds(lines[index]).iter().copied().find_map(|dress| {
@@ -187,8 +217,8 @@ fn once(text: &str, depth: usize, may_ask: bool) -> Option<(String, Vec<Mark>)> 
         lines[kept..index].iter().for_each(|line| out.push_str(line));
         out.push_str(&run.text);
         if run.host.is_some() || run.dress == Dress::File {
-            marks.push(Mark { line: index, host: run.host.clone() });
-            marks.push(Mark { line: run.end, host: None });
+            marks.push(Mark::new(index, run.host.clone()));
+            marks.push(Mark::new(run.end, None));
         }
         (index, kept) = (run.end, run.end);
         vain = [run.end; Dress::COUNT];
@@ -216,7 +246,16 @@ fn asks_hosts(line: &str, before: bool) -> bool {
     if holds_any(line, &["sh ", "dcp "]) && ASK.iter().any(|program| line.contains(program)) {
         return true;
     }
-    before && prompt::prompt(line.trim_end()).is_none()
+    // Each host's level is a line of its own.
+    if line.len() < 64
+        && holds_any(line, &["oslevel"])
+        && announced::announced(line.trim_end()).is_some()
+    {
+        return true;
+    }
+    before
+        && prompt::prompt(line.trim_end()).is_none()
+        && announced::announced(line.trim_end()).is_none()
 }
 
 fn holds_any(text: &str, parts: &[&str]) -> bool {
@@ -306,7 +345,7 @@ impl Run {
             }
             lines.next();
         }
-        depth > 1 && once(&self.text, depth - 1, true).is_some()
+        depth > 1 && once(&self.text, depth - 1, true, false).is_some()
     }
 }
 
@@ -339,6 +378,6 @@ fn asks_who(text: &str) -> bool {
 }
 
 fn is_command(text: &str) -> bool {
-    prompt::announced(text).is_some()
+    announced::announced(text).is_some()
         || prompt::prompt(text).is_some_and(|prompt| prompt::is_known(prompt.typed))
 }

@@ -48,12 +48,26 @@ fn is_host(text: &str) -> bool {
         && text.bytes().all(word)
 }
 
+const RESULTS: [&str; 4] = ["CHANGED", "SUCCESS", "FAILED", "UNREACHABLE!"];
+
+/// Whether a text is what Ansible says of how it went, behind a host's name.
+pub(super) fn is_result(text: &str) -> bool {
+    RESULTS.iter().any(|word| text.starts_with(word))
+}
+
 fn ansible(text: &str) -> Option<&str> {
-    const RESULTS: [&str; 4] = ["CHANGED", "SUCCESS", "FAILED", "UNREACHABLE!"];
     let bars = memchr::memchr(b'|', text.as_bytes()).is_some();
     if let Some((host, result)) = bars.then(|| text.split_once(" | ")).flatten() {
-        let known = RESULTS.iter().any(|word| result.starts_with(word));
-        return (known && is_host(host)).then_some(host);
+        return (is_result(result) && is_host(host)).then_some(host);
+    }
+    // `[1] 14:05:09 [SUCCESS] vios1` of pssh
+    let of_pssh = || {
+        let (_, rest) = text.split_once("] ")?;
+        let [good, bad] = [" [SUCCESS] ", " [FAILURE] "].map(|result| rest.split_once(result));
+        good.or(bad)?.1.split(' ').next().filter(|host| is_host(host))
+    };
+    if text.starts_with('[') && text.contains("] ") {
+        return of_pssh();
     }
     let rest =
         ["ok: [", "changed: [", "failed: ["].iter().find_map(|start| text.strip_prefix(start))?;

@@ -5,7 +5,7 @@
 
 mod read;
 
-pub(super) use read::{fields, report};
+pub(super) use read::{fields, quoted_part, report};
 
 use serde::Serialize;
 

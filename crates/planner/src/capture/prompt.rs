@@ -4,7 +4,8 @@
 //! are free text; what is accepted as one is listed at [`prompt`]. A line that only holds a command that is known here
 //! counts too, also behind marks such as `+`, `==` or `###`, as scripts print them.
 
-use super::table::{is_program, may_begin_program};
+use super::announced::fitting;
+use super::table::is_program;
 use super::text::Line;
 use super::{At, Read, Taken};
 use crate::report::clean::is_host_name;
@@ -161,6 +162,12 @@ fn usual(line: &str) -> Option<Prompt<'_>> {
 /// `<host>/path # command`
 fn in_angles(line: &str) -> Option<Prompt<'_>> {
     let (name, rest) = line[1..].split_once('>')?;
+    // `<host> command`
+    let typed = rest.trim();
+    let named = is_host_name(name) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if named && is_known(typed) && fitting(typed).is_some() {
+        return Some(Prompt { partition: Some(name), no_name: None, typed });
+    }
     let sign = rest.find(['#', '$', '>']).filter(|_| rest.starts_with(['/', '~', ' ']))?;
     let (path, typed) = (rest[..sign].trim(), rest[sign + 1..].trim());
     let fits = is_host_name(name) && !path.contains(' ') && (typed.is_empty() || is_known(typed));
@@ -202,10 +209,15 @@ fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
     Some(Prompt::of(before, typed.trim_start_matches([' ', '$', '#', '>']).trim()))
 }
 
-/// `[host:user:/path] command`
+/// `[host:user:/path] command`, `[host] command`
 fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
     let (inner, typed) = body.strip_prefix('[')?.split_once(']')?;
-    let (name, rest) = inner.split_once(':')?;
+    let Some((name, rest)) = inner.split_once(':') else {
+        let typed = typed.trim();
+        let named = inner.starts_with(|c: char| c.is_ascii_alphabetic()) && is_host_name(inner);
+        let fits = named && !USERS.contains(&inner) && (is_known(typed) || asks_who(typed));
+        return fits.then_some(Prompt { partition: Some(inner), no_name: None, typed });
+    };
     let typed = typed.trim_start_matches([' ', '$', '#', '>']).trim();
     let path = rest.trim_end_matches(':').rsplit(':').next()?.starts_with(['/', '~']);
     // Without a path only what a known command follows.
@@ -217,6 +229,13 @@ fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
 }
 
 fn without_status(line: &str) -> &str {
+    // `[14:05:09] `
+    if let Some((time, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        && time.len() >= 5
+        && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+    {
+        return rest.trim_start();
+    }
     line.strip_prefix('(')
         .and_then(|rest| rest.split_once(')'))
         .filter(|(status, _)| !status.is_empty() && status.bytes().all(|b| b.is_ascii_digit()))
@@ -303,9 +322,11 @@ const USERS: [&str; 4] = ["root", "padmin", "oracle", "hscroot"];
 fn host_and_rest(before: &str) -> Option<(&str, &str)> {
     let text = before.trim().trim_start_matches(['[', '{', '(', ' ']);
     // `user@host`, or `host@/path`.
-    let text = text.rsplit_once('@').map_or(text, |(before, host)| match host.starts_with('/') {
-        true => before,
-        false => host.trim_start(),
+    let text = text.rsplit_once('@').map_or(text, |(before, host)| {
+        match host.starts_with('/') || USERS.contains(&host) {
+            true => before,
+            false => host.trim_start(),
+        }
     });
     // `user:host:/path`, `WORD host:/path`: the name is the one next to the path.
     if let Some((names, _)) = text.split_once(":/")
@@ -329,53 +350,13 @@ pub(super) fn is_known(line: &str) -> bool {
     is_program(program(word))
 }
 
-fn program(word: &str) -> &str {
+pub(super) fn program(word: &str) -> &str {
     word.bytes().rposition(|byte| byte == b'/').map_or(word, |slash| &word[slash + 1..])
 }
 
 /// Two blanks, which no prompt has.
 fn has_gap(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| pair == b"  ")
-}
-
-/// A command without a prompt, as scripts announce it: `+ fcstat fcs0`, `=== lsmap -all ===`, `fcstat fcs0`.
-pub(super) fn announced(line: &str) -> Option<&str> {
-    let first = *line.as_bytes().first()?;
-    if !(first.is_ascii_alphabetic()
-        || matches!(first, b'+' | b'=' | b'#' | b'*' | b'-' | b'/' | b'>'))
-    {
-        return None;
-    }
-    let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
-    // Most lines begin with a word that is no program.
-    if first.is_ascii_alphabetic() {
-        let word = || line.split_ascii_whitespace().next().unwrap_or("").trim_end_matches(marks);
-        if !may_begin_program(line) || !is_known(word()) {
-            return None;
-        }
-    }
-    let text = line.trim_start_matches(marks).trim_end_matches(marks);
-    if !is_known(text) {
-        return None;
-    }
-    let mut words = text.split_ascii_whitespace();
-    let name = program(words.next()?);
-    let fits = match (name, words.next()) {
-        (
-            "lsnports" | "lssp" | "lparstat" | "date" | "seastat" | "lspath" | "lsmpio" | "errpt"
-            | "prtconf" | "vmstat" | "uptime",
-            None,
-        ) => true,
-        ("cat", Some(path)) => path.starts_with("/proc/"),
-        ("ioscli", Some(_)) => true,
-        ("date", Some(_)) => false,
-        (_, Some(arg)) => {
-            arg.starts_with('-') || ["fcs", "ent", "hdisk"].iter().any(|kind| arg.starts_with(kind))
-        }
-        _ => false,
-    };
-    // Prose about a command is longer than the command.
-    (fits && words.count() < 12).then_some(text)
 }
 
 /// What `snap` prints before each output: a row of five points, the command behind five points, and the row again. The
@@ -522,7 +503,7 @@ fn skip_hosts<'t>(name: &str, words: &mut std::iter::Peekable<impl Iterator<Item
 }
 
 /// Whether the word is a program whose output is looked for, and no host.
-fn is_asked(word: &str) -> bool {
+pub(super) fn is_asked(word: &str) -> bool {
     is_program(program(word))
         || matches!(program(word), "ioslevel" | "oslevel" | "uname" | "hostname")
 }

@@ -4,6 +4,7 @@
 //! others (`lsattr`, forms made with `-fmt`) are recognised by the command, and without one only where their lines
 //! cannot be anything else.
 
+use super::announced::{self, Announced};
 use super::prompt::{self, Command, Part, Prompt};
 use super::text::{self, Line, Lines};
 use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part, volumes};
@@ -279,7 +280,7 @@ pub(super) enum Class<'t> {
     /// A prompt, with or without a command.
     Prompt(Prompt<'t>),
     /// A command without a prompt.
-    Announced(&'t str),
+    Announced(Announced<'t>),
     /// What `date` printed.
     Date,
     /// It says which host speaks next.
@@ -298,14 +299,22 @@ impl<'t> Class<'t> {
     /// Looks at a line; `ahead` begins with it.
     pub(super) fn of(line: Line<'t>, ahead: Lines<'_>) -> Self {
         if let Some(prompt) = prompt::prompt(line.text) {
+            // `# vios1 - lspath` is a comment of a script, and no prompt.
+            let host =
+                || prompt.partition.is_none().then(|| announced::announced(line.text)).flatten();
+            if line.text.starts_with('#')
+                && let Some(announced) = host().filter(|announced| announced.host.is_some())
+            {
+                return Class::Announced(announced);
+            }
             return Class::Prompt(prompt);
         }
-        if let Some(typed) = prompt::announced(line.text) {
+        if let Some(typed) = announced::announced(line.text) {
             return Class::Announced(typed);
         }
         match prompt::of_snap(line.text) {
             Some("") => return Class::Rule,
-            Some(typed) => return Class::Announced(typed),
+            Some(typed) => return Class::Announced(Announced { host: None, typed }),
             None => {}
         }
         if prompt::date(line).is_some() {

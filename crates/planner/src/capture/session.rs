@@ -4,8 +4,9 @@ mod hops;
 mod ran_on;
 mod refused;
 
+use super::announced::Announced;
 use super::changes::{self, Changes};
-use super::dress::{self, Part as Stretch};
+use super::dress;
 use super::foreign;
 use super::limits::{ENTRIES, LINES, entries_of, lines_of};
 use super::looping::Loop;
@@ -14,7 +15,8 @@ use super::prompt::{self, Command, Part};
 use super::recognise::{self, Class, Expected, Kind, Known};
 use super::text::{self, Line, Lines};
 use super::{
-    At, Captures, Chdev, FileInfo, Head, Host, Read, Report, Taken, gzip, host, hosts, language,
+    At, Captures, Chdev, FileInfo, Head, Host, Read, Report, Taken, called, gzip, host, hosts,
+    language,
 };
 use crate::report::clean::{clean, is_host_name, is_word};
 use hops::Hop;
@@ -87,6 +89,8 @@ struct Session<'c, 't> {
     full: bool,
     /// A line of the file has told the time.
     dated: bool,
+    /// The command is the one in the file's name: nobody has typed one yet.
+    by_name: bool,
     taken: Option<Taken>,
 }
 
@@ -133,7 +137,9 @@ pub(super) fn read_within(
     });
     let (entries, most_lines) = (entries_of(text.len()), lines_of(text.len()));
     let room_lines = room_lines.min(most_lines);
-    let bare = dress::undress(text);
+    let typed = called::of_file(name).command;
+    let of_levels = typed.as_ref().is_some_and(|typed| typed.contains("oslevel"));
+    let bare = dress::undress(text, of_levels);
     let reports_before = captures.reports.len();
     let room = captures.entries().saturating_add(entries).min(ENTRIES);
     let mut session = Session {
@@ -167,8 +173,13 @@ pub(super) fn read_within(
         most: (entries, most_lines),
         full: false,
         dated: false,
+        by_name: false,
         taken,
     };
+    if let Some(typed) = &typed {
+        session.start(prompt::parse(typed, At { file, line: 1 }), false);
+        session.by_name = true;
+    }
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
     let stretches = bare.parts();
     if bare.is_sorted()
@@ -190,33 +201,6 @@ impl<'t> Session<'_, 't> {
     const WASTE: u64 = 1;
     /// So many copies of reports are made in one file for hosts that printed the same.
     const COPIES: usize = 65_536;
-
-    /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
-    fn stretch(&mut self, stretch: &Stretch<'t>, file: u32) {
-        let at = |line| At { file, line };
-        self.alike.clear();
-        // Lines of one host may stand before those of another that were read already.
-        self.vain = None;
-        self.numbers = stretch.numbers;
-        match &stretch.host {
-            Some((host, line)) => {
-                if self.own_partition.is_none() {
-                    self.own_partition = Some(self.partition.take());
-                }
-                self.partition = Some(Read { value: host.clone(), at: at(*line) });
-                self.host_asked = true;
-                self.used.fill(false);
-                self.misses = 0;
-            }
-            None => {
-                if let Some(own) = self.own_partition.take() {
-                    self.partition = own;
-                    self.host_asked = false;
-                }
-            }
-        }
-        self.run(Lines::new(stretch.text, at(stretch.first)).numbered(stretch.numbers));
-    }
 
     fn run(&mut self, mut lines: Lines<'t>) {
         let unread = self.captures.unread.len();
@@ -297,7 +281,12 @@ impl<'t> Session<'_, 't> {
                 }
                 (prompt.partition, prompt.typed)
             }
-            Class::Announced(typed) => {
+            Class::Announced(Announced { host, typed }) => {
+                if let Some(host) = host {
+                    self.alike.clear();
+                    self.partition = Some(Read { value: host.to_owned(), at: line.at });
+                    self.host_asked = true;
+                }
                 self.start(prompt::parse(typed, line.at), goes_on);
                 return true;
             }
@@ -357,6 +346,7 @@ impl<'t> Session<'_, 't> {
         let before = self.captures.reports.get_mut(self.reports_before..).unwrap_or_default();
         self.changes.typed(self.partition.as_ref(), &command, before);
         self.misses = 0;
+        self.by_name = false;
         self.named_device = None;
         match self.command.take().filter(|_| goes_on) {
             // What a loop runs stands on several lines.
@@ -440,7 +430,8 @@ impl<'t> Session<'_, 't> {
     /// Takes what `hostname` printed where it is no name.
     fn badly_named(&mut self, line: Line<'_>) -> bool {
         // In a loop over hosts the name is a heading.
-        let Some(command) = self.command.as_ref().filter(|_| !self.looping.roams) else {
+        let Some(command) = self.command.as_ref().filter(|_| !self.looping.roams && !self.by_name)
+        else {
             return false;
         };
         let asks = |part: &Part<'_>| part.program == "hostname" && part.args.is_empty();
@@ -517,11 +508,14 @@ impl<'t> Session<'_, 't> {
             self.misses += 1;
         }
         self.answered_by_an_error(line);
-        if let Some((kind, command)) = expected.zip(self.command.as_ref()) {
+        if let Some((kind, command)) = expected.zip(self.command.as_ref())
+            && !self.by_name
+        {
             self.puzzles.push(Puzzle { at: line.at, kind, typed: command.typed.at });
         }
         let [puzzling, unread] = &mut self.whys;
         let why = match &self.command {
+            Some(_) if self.by_name => OUTSIDE,
             Some(command) if expected.is_some() => {
                 puzzling.get_or_insert_with(|| recognise::not_understood(command)).as_str()
             }
@@ -584,7 +578,9 @@ impl<'t> Session<'_, 't> {
             return (page, None);
         };
         let first_use = !self.used[index];
-        head.command = Some(owned(typed));
+        if !self.by_name {
+            head.command = Some(owned(typed));
+        }
         if first_use {
             head.device =
                 recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });

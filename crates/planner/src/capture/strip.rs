@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::hosts;
-use super::text::Plain;
+use super::text::{self, Plain};
+use super::{called, hosts};
 
 /// What stands before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dress {
     /// `> ` of a quotation.
     Quote,
-    /// `vios1: `, `[vios1] `.
+    /// `vios1: `, `vios1| `, `[vios1] `.
     Host,
     /// `captures/vios1.txt:` of `grep -H`.
     File,
@@ -96,6 +96,8 @@ fn behind_word(line: &[u8]) -> &'static [Dress] {
     match (end, line.get(end)) {
         (_, Some(b':')) if line[..end].contains(&b'.') => &[Dress::File, Dress::Host],
         (_, Some(b':')) => &[Dress::Host],
+        (_, Some(b'|' | b';' | b'\t')) => &[Dress::Host],
+        (1.., Some(b' ')) if line.get(end + 1) == Some(&b'|') => &[Dress::Host],
         (1.., Some(b'/')) => &[Dress::File],
         // The name of a month.
         (3, Some(b' ')) => &[Dress::Log],
@@ -173,7 +175,7 @@ fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// `vios1: text`, `vios1:`, `[vios1] text`.
+/// `vios1: text`, `vios1:`, `vios1| text`, `[vios1] text`.
 fn host<'t>(line: &'t str, key: Option<&Key<'_>>) -> Option<(&'t str, &'t str)> {
     // The usual line has no name that the line before had.
     if let Some(Key::Host(before)) = key
@@ -190,15 +192,33 @@ fn host<'t>(line: &'t str, key: Option<&Key<'_>>) -> Option<(&'t str, &'t str)> 
             let rest = rest.strip_prefix(']')?;
             rest.strip_prefix(" out:").unwrap_or(rest)
         }
-        false => rest.strip_prefix(':')?,
+        false => match rest.strip_prefix(':') {
+            Some(rest) if rest.is_empty() || rest.starts_with([' ', '\t']) => rest,
+            // `vios1:text`, `vios1;text`, and with a tab
+            Some(rest) if !rest.starts_with(['/', '~', '[']) => {
+                called::looks_like_host(name).then_some(rest)?
+            }
+            Some(_) => return None,
+            None => match rest.strip_prefix([';', '\t']) {
+                Some(rest) => called::looks_like_host(name).then_some(rest)?,
+                None => behind_bar(name, rest)?,
+            },
+        },
     };
+    let close = !bracket && !rest.starts_with([' ', '\t']);
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && !is_file(name)
         && name.len() <= 64
         && hosts::underlined(line).is_none()
-        && (rest.is_empty() || rest.starts_with([' ', '\t']));
+        && (rest.is_empty() || close || rest.starts_with([' ', '\t']));
     let same = !matches!(key, Some(Key::Host(before)) if *before != name);
     (fits && same).then(|| (name, rest.strip_prefix([' ', '\t']).unwrap_or(rest)))
+}
+
+/// `vios1| text`, `vios1 | text`; what Ansible prints is no such line, and rows of a table may begin with a device.
+fn behind_bar<'t>(name: &str, rest: &'t str) -> Option<&'t str> {
+    let rest = rest.strip_prefix(" |").or_else(|| rest.strip_prefix('|'))?;
+    (!text::is_device_alone(name) && !hosts::is_result(rest.trim_start())).then_some(rest)
 }
 
 /// `captures/vios1.txt:text`, as `grep -H` and `tail` with several files print.

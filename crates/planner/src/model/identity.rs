@@ -9,7 +9,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::sighting::{Mark, Sighting, others, own};
 use super::{Model, Role, System};
-use crate::capture::{At, Captures};
+use crate::capture::{At, Captures, called};
 
 /// Groups of sightings.
 #[derive(Clone)]
@@ -47,6 +47,7 @@ pub(super) fn join(captures: &Captures) -> Model {
     let mut all: Vec<Sighting> =
         captures.reports.iter().enumerate().map(|(at, report)| own(at, report)).collect();
     all.extend(captures.reports.iter().flat_map(others));
+    file_names(captures, &mut all);
     let names = names_of_files(&all);
     let mut groups = Groups::new(all.len());
     let in_file = |sighting: &Sighting| in_file(sighting, &names).into_iter().collect();
@@ -60,9 +61,14 @@ pub(super) fn join(captures: &Captures) -> Model {
     step(&all, &mut groups, Mark::is_any, |_, sighting| sighting.names.clone());
     step(&all, &mut groups, Mark::is_any, |_, sighting| {
         let file = usize::try_from(sighting.file).ok().and_then(|file| captures.files.get(file));
-        let name = file.map_or("", |file| &file.name);
-        let folder = name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);
+        let folder = folder(file.map_or("", |file| &file.name));
         sighting.names.iter().map(|name| format_smolstr!("{folder}/{name}")).collect()
+    });
+    step(&all, &mut groups, Mark::is_any, |_, sighting| {
+        let file = usize::try_from(sighting.file).ok().and_then(|file| captures.files.get(file));
+        let folder = folder(file.map_or("", |file| &file.name));
+        let filed = sighting.filed.iter().map(|(name, _)| name);
+        sighting.names.iter().chain(filed).map(|name| format_smolstr!("{folder}/{name}")).collect()
     });
     let places = placed(&all, &mut groups);
     let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
@@ -84,6 +90,28 @@ fn placed(all: &[Sighting], groups: &mut Groups) -> Vec<Option<SmolStr>> {
         _ => None,
     };
     (0..all.len()).map(key).collect()
+}
+
+fn folder(name: &str) -> &str {
+    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
+/// Takes what a file is called for the name of its system, where nothing in it names one.
+fn file_names(captures: &Captures, all: &mut [Sighting]) {
+    let named = names_of_files(all);
+    let without = |file: &u32| named.get(file).is_none_or(BTreeSet::is_empty);
+    let files: Vec<u32> = (0u32..).take(captures.files.len()).filter(without).collect();
+    let called: BTreeMap<u32, (SmolStr, bool)> = files
+        .into_iter()
+        .filter_map(|file| {
+            let info = captures.files.get(usize::try_from(file).ok()?)?;
+            let called = called::of_file(&info.name);
+            Some((file, (called.host?.into(), called.sure)))
+        })
+        .collect();
+    for sighting in all.iter_mut().filter(|one| one.report.is_some() && one.managed.is_none()) {
+        sighting.filed = called.get(&sighting.file).cloned();
+    }
 }
 
 /// The names that stand in each file, of systems with reports of their own there.
@@ -271,6 +299,13 @@ fn system(captures: &Captures, members: &[&Sighting]) -> System {
         host: members.iter().filter_map(|one| one.shown.as_deref()).min().map(str::to_owned),
         partition: mark(&Mark::Partition),
         alias: members.iter().filter_map(|one| one.alias.as_deref()).min().map(str::to_owned),
+        filed: members
+            .iter()
+            .filter_map(|one| one.filed.as_ref())
+            .filter(|(_, sure)| *sure)
+            .map(|(name, _)| name.to_string())
+            .min(),
+        by_name: members.iter().filter(|one| one.filed.is_some()).map(|one| one.file).collect(),
         machine: match (machine_type, serial) {
             (Some(kind), Some(serial)) => Some(format!("{kind}*{serial}")),
             (_, serial) => serial,

@@ -99,6 +99,8 @@ pub(super) struct Sighting {
     /// The host name as it was printed.
     pub(super) shown: Option<SmolStr>,
     pub(super) role: Option<Role>,
+    /// What its file is called by, where nothing in that names a system; and whether that looks like a host's name.
+    pub(super) filed: Option<(SmolStr, bool)>,
     /// The managed system that it is a list of: an HMC printed it, and no partition that is in the same file.
     pub(super) managed: Option<SmolStr>,
 }

@@ -415,6 +415,16 @@ fn a_bridge_that_changes_all_morning_is_told_by_the_log() {
     silent(&[("a.txt", &log(4)), ("b.txt", &primary().text())]);
 }
 
+/// Which words each level prints for a backup is not confirmed: what nothing else supports is only noted.
+#[test]
+fn a_backup_that_says_it_bridges_is_noted() {
+    let odd = Sea { bridge: "All", ..backup() };
+    let found = advice(&[("a.txt", &primary().text()), ("b.txt", &odd.text())]).findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].rule, found[0].severity), ("sea-failover", Severity::Note));
+    assert_eq!(found[0].title, "state BACKUP with bridge mode All");
+}
+
 /// What follows from priorities or modes that do not fit is told with them, as bad as it is, and how it is stopped.
 #[test]
 fn what_follows_from_a_pair_is_told_with_its_cause() {

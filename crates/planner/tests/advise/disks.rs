@@ -574,13 +574,13 @@ fn paths_that_are_down_are_told_by_what_they_lead_over() {
             "115-one-of-four-kept-out-of-one-fabric",
             &["1-tromvio1.txt", "2-tromvio2.txt", "3-tromdb2.txt", "4-tromdb1.txt"][..],
             "fc-wwpn-second-missing",
-            "For that reason 3 of 6 paths of tromdb2 are down.",
+            "For that reason 3 of 6 paths of tromdb2, all those over fscsi1, are down.",
         ),
         (
             "10-port-logged-out",
             &["prgdb1.txt", "prgvio1.txt"][..],
             "fc-port-logged-out",
-            "For that reason 6 of 12 paths of prgdb1 are down.",
+            "For that reason 6 of 12 paths of prgdb1, all those over fscsi0, are down.",
         ),
     ] {
         // A VIOS that has seen the client since its start names the client's adapter, another does not.
@@ -598,7 +598,7 @@ fn paths_that_are_down_are_told_by_what_they_lead_over() {
             let of_client = captured.iter().position(|(name, _)| name.contains("db")).unwrap();
             let lines = only.evidence.iter().filter(|at| at.file as usize == of_client);
             assert!(lines.count() >= 3, "the paths' lines: {:?}", only.evidence);
-            let client = told.trim_end_matches(" are down.").rsplit(' ').next().unwrap();
+            let client = told.split("paths of ").nth(1).unwrap().split([',', ' ']).next().unwrap();
             let state = advised(&captured).systems.into_iter().find(|one| one.name == client);
             let found = state.map(|state| state.critical + state.warnings);
             assert_eq!(found, Some(1), "the client's own state");
@@ -656,7 +656,7 @@ Name          Physloc                            ClntID ClntName       ClntOS
     assert_eq!(only.rule, "fc-adapter-unmapped");
     let command = only.command.as_deref().unwrap_or_default();
     assert!(command.contains("vfcmap -vadapter vfchost1 -fcp fcs3"), "{only:#?}");
-    let told = "For that reason 2 of 4 paths of payroll are down.";
+    let told = "For that reason 2 of 4 paths of payroll, all those over fscsi1, are down.";
     assert!(only.reasoning.iter().any(|why| why == told), "{:?}", only.reasoning);
     let alone = advice(&[("c.txt", client)]).findings;
     assert_eq!(alone.iter().map(|one| one.rule).collect::<Vec<_>>(), ["disk-paths-failed"]);

@@ -62,7 +62,7 @@ fn paths_over_a_broken_adapter_are_told_by_it() {
     let finding = top(&[("a", &files)], "adapter-errors");
     assert_eq!(
         finding.reasoning.last().map(String::as_str),
-        Some("For that reason 2 of 4 paths of lyra1 are down.")
+        Some("For that reason 2 of 4 paths of lyra1, all those over fscsi3, are down.")
     );
     assert_eq!(super::advice(&[("a", &files)]).findings.len(), 1);
     // Errors of the link are what the paths' finding has as evidence.
@@ -163,7 +163,7 @@ fn paths_of_linux_are_told() {
         )
     };
     let finding = top(&[("a", &list("failed faulty offline"))], "disk-paths-failed");
-    assert_eq!(finding.title, "2 of 4 paths of alcor are down");
+    assert_eq!(finding.title, "2 of 4 paths of alcor, all those over host3, are down");
     let said = finding.reasoning.join(" ");
     assert!(
         said.contains("all those over host3") && finding.effect.contains("multipathd"),

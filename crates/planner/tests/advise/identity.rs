@@ -204,8 +204,59 @@ fn a_name_with_another_wwpn_is_another_system() {
     assert_eq!(model.systems.len(), 1);
 }
 
+/// Files of one command each, called by host and command: the host, the device and what belongs together stand in the names.
 #[test]
-fn a_file_that_says_nothing_of_its_system_stands_apart() {
+fn files_may_be_called_by_host_and_command() {
+    let attributes = |jumbo: &str| {
+        format!(
+            "attribute     value  description  user_settable\n\nha_mode auto High Availability Mode True\njumbo_frames {jumbo} Jumbo Frames True\npvid_adapter ent4 Default adapter True\nvirt_adapters ent4 Adapters True\n"
+        )
+    };
+    let bridge = |mac: &str| {
+        format!(
+            "ETHERNET STATISTICS (ent6) :\nDevice Type: Shared Ethernet Adapter\nHardware Address: {mac}\nStatistics for adapters in the Shared Ethernet Adapter ent6\nVLAN Ids :\n    ent4: 10 11\n"
+        )
+    };
+    let (yes, no) = (attributes("yes"), attributes("no"));
+    let (one, two) = (bridge("5c:f3:fc:10:22:01"), bridge("5c:f3:fc:10:22:02"));
+    let said = |names: [&str; 4]| {
+        let advice =
+            advice(&[(names[0], &yes), (names[1], &one), (names[2], &no), (names[3], &two)]);
+        advice
+            .findings
+            .into_iter()
+            .map(|finding| (finding.rule, finding.object, finding.command))
+            .collect::<Vec<_>>()
+    };
+    let both = ("sea-mtu", "ent6 on seinvio1 and ent6 on seinvio2".to_owned(), None);
+    for names in [
+        [
+            "seinvio1_lsdev_dev_ent6_attr.txt",
+            "seinvio1_entstat_all_ent6.txt",
+            "seinvio2_lsdev_dev_ent6_attr.txt",
+            "seinvio2_entstat_all_ent6.txt",
+        ],
+        [
+            "lsdev_dev_ent6_attr.seinvio1",
+            "entstat_all_ent6.seinvio1",
+            "lsdev_dev_ent6_attr.seinvio2",
+            "entstat_all_ent6.seinvio2",
+        ],
+        [
+            "seinvio1/lsdev-dev-ent6-attr.out",
+            "seinvio1/entstat-all-ent6.out",
+            "seinvio2/lsdev-dev-ent6-attr.out",
+            "seinvio2/entstat-all-ent6.out",
+        ],
+    ] {
+        assert_eq!(said(names), std::slice::from_ref(&both), "{names:?}");
+    }
+    // Of names that are no hosts' nothing follows.
+    assert_eq!(said(["a.txt", "b.txt", "c.txt", "d.txt"]), []);
+}
+
+#[test]
+fn no_command_rests_on_the_name_of_a_file() {
     let attributes = lsattr("payroll", "fcs0", &[("num_cmd_elems", "200")]);
     let bare: String = attributes
         .lines()
@@ -215,14 +266,17 @@ fn a_file_that_says_nothing_of_its_system_stands_apart() {
     let bare = bare.replace("payroll:/>", "$");
     let advice = advice(&[("vios1.txt", &SHORT.text()), ("payroll.txt", &bare)]);
     let finding = &advice.findings[0];
-    // The value that stands in the other file is not this adapter's, as far as anybody knows.
+    // The value that stands in the other file is this adapter's by nothing but what that is called.
     assert_eq!(finding.command, None);
     assert_eq!(finding.to_set.as_deref(), Some("num_cmd_elems=2048"));
-    assert!(
-        finding.look_up.iter().any(|what| what.contains("lsattr -El fcs0 on payroll")),
-        "{:?}",
-        finding.look_up
-    );
+    let looked_up = |advice: &Advice, what: &str| {
+        advice.findings[0].look_up.iter().any(|look_up| look_up.contains(what))
+    };
+    assert!(looked_up(&advice, "of payroll"), "{:?}", finding.look_up);
+    // One that is called by nobody's name stands apart.
+    let apart = super::advice(&[("vios1.txt", &SHORT.text()), ("capture.txt", &bare)]);
+    assert_eq!(apart.findings[0].command, None);
+    assert!(looked_up(&apart, "lsattr -El fcs0 on payroll"), "{:?}", apart.findings[0].look_up);
     assert!(finding.look_up.iter().any(|what| what.contains("oslevel")), "{:?}", finding.look_up);
 }
 

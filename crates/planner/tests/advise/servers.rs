@@ -250,7 +250,11 @@ fn a_reservation_that_a_path_may_be_down_for_comes_first() {
     let finding = top(&files, "disk-reserve-policy");
     assert_eq!(finding.severity, Severity::Critical);
     assert!(
-        finding.reasoning.last().unwrap().starts_with("1 of 2 paths of altair are down now"),
+        finding
+            .reasoning
+            .last()
+            .unwrap()
+            .starts_with("1 of 2 paths of altair, all those over vscsi1, are down now"),
         "{finding:#?}"
     );
     let all = advice(&files).findings;

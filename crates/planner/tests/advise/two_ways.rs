@@ -151,7 +151,10 @@ fn a_port_without_a_link_is_told_and_explains_its_paths() {
     assert_eq!(finding.object, "fcs1 on db7");
     let both = top(&[("a.txt", &(down.clone() + &list("Failed")))], "fc-link-down");
     assert!(
-        both.reasoning.iter().any(|why| why == "For that reason 2 of 4 paths of db7 are down.")
+        both.reasoning
+            .iter()
+            .any(|why| why
+                == "For that reason 2 of 4 paths of db7, all those over fscsi1, are down.")
     );
     silent(&[("a.txt", &port(0, "Link Down"))]);
     silent(&[("a.txt", &port(4711, "Link Up"))]);

@@ -79,6 +79,56 @@ const EVERY: &[&str] = &[
     "lssyscfg-F",
 ];
 
+/// Whose a report is, in the ways in which people and their scripts write it.
+#[test]
+fn a_command_may_be_announced_with_its_host() {
+    for form in [
+        "@: lspath",
+        "# @ - lspath",
+        "@ - lspath",
+        "@ lspath",
+        ">>> @ lspath",
+        "---- @: lspath ----",
+        "==== @ ==== lspath ====",
+        "--- @ 20260302-2215 --- lspath",
+        "lspath on @:",
+        "lspath (@)",
+        "Output of lspath on @:",
+        "=== lspath on @ ===",
+        "[@] lspath",
+        "<@> lspath",
+        "@@root# lspath",
+        "[10:11:12]@:/> lspath",
+        "[1] 10:11:12 [SUCCESS] @",
+    ] {
+        let rows = "Enabled hdisk0 fscsi0\nEnabled hdisk1 fscsi0\n";
+        let text =
+            ["lyra1", "lyra2"].map(|host| format!("{}\n{rows}\n", form.replacen('@', host, 1)));
+        let mut captures = Captures::new();
+        captures.read("a.txt", text.concat().as_bytes(), None);
+        let hosts: Vec<_> = captures
+            .reports
+            .iter()
+            .map(|report| report.head().partition.as_ref().map(|read| read.value.as_str()))
+            .collect();
+        assert_eq!(hosts, [Some("lyra1"), Some("lyra2")], "{form}");
+    }
+    // Each line with its host before it.
+    for between in [": ", ":", "| ", " | ", ";", "\t"] {
+        let lines = ["lyra1", "lyra2"].map(|host| {
+            format!("{host}{between}Enabled hdisk0 fscsi0\n{host}{between}Enabled hdisk1 fscsi0\n")
+        });
+        let mut captures = Captures::new();
+        captures.read("a.txt", lines.concat().as_bytes(), None);
+        let hosts: Vec<_> = captures
+            .reports
+            .iter()
+            .map(|report| report.head().partition.as_ref().map(|read| read.value.as_str()))
+            .collect();
+        assert_eq!(hosts, [Some("lyra1"), Some("lyra2")], "{between:?}");
+    }
+}
+
 #[test]
 fn line_ends_colours_and_marks_change_nothing() {
     for name in EVERY {

@@ -6,9 +6,9 @@ use super::{LogTaken, disk_entries, paths};
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
-use crate::advise::thresholds::DISK_ERRORS_LEAST;
+use crate::advise::thresholds::{DISK_ERRORS_LEAST, DISK_ERRORS_UNDATED, own};
 use crate::advise::view::{View, as_f64, count};
-use crate::capture::{DiskPath, LoggedError, PathState, Read};
+use crate::capture::{DiskPath, LoggedError, PathState, Read, Report};
 use crate::trace::{Figure, Term, number};
 
 pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
@@ -16,6 +16,7 @@ pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     let Some(now) = LogTaken::of(view, disk.host) else {
         if !entries.is_empty() {
             out.lack("whether the errors go on", "date; errpt");
+            many_at_the_end(view, disk, &entries, out);
         }
         return;
     };
@@ -26,6 +27,7 @@ pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     // The file may have been copied long after.
     if recent.is_empty() && !entries.is_empty() && !now.printed {
         out.lack("whether the errors go on", "date; errpt");
+        many_at_the_end(view, disk, &entries, out);
         return;
     }
     // What the log keeps as duplicates of an entry happened, too.
@@ -75,6 +77,36 @@ pub(super) fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             })
             .harm("None by asking.")
             .weigh(0.9, 1.0),
+    );
+}
+
+/// `disk-errors`, by a log of which it is not known when it was taken: many within a day, and nothing was logged after them
+/// for a day.
+fn many_at_the_end(view: &View<'_>, disk: &Object<'_>, entries: &[&LoggedError], out: &mut Out) {
+    const DAY: u64 = 86_400;
+    let logs = view.of(disk.host).filter_map(Report::errpt).flat_map(|log| &log.entries);
+    let times = logs.filter_map(|entry| Some(entry.logged.as_ref()?.seconds));
+    let Some(newest) = times.max() else { return };
+    let is_late = |entry: &&&LoggedError| {
+        entry.logged.as_ref().is_some_and(|taken| newest.saturating_sub(taken.seconds) <= DAY)
+    };
+    let late: Vec<&&LoggedError> = entries.iter().filter(is_late).collect();
+    let Some(first) = late.first().filter(|_| count(late.len()) >= DISK_ERRORS_UNDATED) else {
+        return;
+    };
+    let terms = vec![
+        Term::read("entries", count(late.len()), "errors", first.at),
+        own("threshold", DISK_ERRORS_UNDATED, "errors"),
+    ];
+    let title = format!("{} has many disk errors at the end of the log", disk.device);
+    out.push(
+        Draft::new("disk-errors", disk.host, view.object(disk.host, disk.device), Severity::Warning, title)
+            .see(late.iter().take(8).map(|entry| entry.at))
+            .figure(Figure::new("errors in the last day of the log", "errors", "entries", terms))
+            .because(format!("{} errors stand in the last day that the log has. When it was taken is not known: date was not captured with it.", late.len()))
+            .effect(format!("See with date and errpt whether it goes on. {}", super::is_built_in(view, disk.host, disk.device).map_or_else(|| format!("Look what it is: lscfg -vl {}. A LUN: {}; save its data first. A drive of the machine: {}{}", disk.device, LUN.replacen('A', "a", 1), BUILT_IN[..1].to_lowercase(), &BUILT_IN[1..]), |built_in| if built_in { BUILT_IN.to_owned() } else { format!("{LUN}; save its data first.") })))
+            .harm("None by asking.")
+            .weigh(0.65, 1.0),
     );
 }
 

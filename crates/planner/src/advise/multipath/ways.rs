@@ -46,6 +46,31 @@ impl<'a> Ways<'a> {
         paths.filter_map(|path| Some((path.parent.as_deref()?, path.at))).collect()
     }
 
+    /// The paths of a disk over half of the adapters or less that all others of its kind have, so that there are three of
+    /// these at least; with the adapters that it lacks and a path of another disk over one of them.
+    pub(super) fn part(
+        &self,
+        disk: &str,
+    ) -> Option<(&[&'a DiskPath], BTreeSet<&'a str>, &'a DiskPath)> {
+        const OTHERS: usize = 3;
+        let own = self.of.get(disk)?;
+        let of_kind = kind(own.first()?);
+        let mine = parents(own);
+        let mut others = self.of.iter().filter(|(name, paths)| {
+            **name != disk && paths.first().is_some_and(|first| kind(first) == of_kind)
+        });
+        let (_, example) = others.next()?;
+        let all = parents(example);
+        let alike =
+            others.clone().all(|(_, paths)| parents(paths) == all) && others.count() + 1 >= OTHERS;
+        let lacks: BTreeSet<&'a str> = all.difference(&mine).copied().collect();
+        let half = mine.is_subset(&all) && mine.len() > 1 && mine.len() <= lacks.len();
+        let over = example
+            .iter()
+            .find(|path| path.parent.as_deref().is_some_and(|parent| lacks.contains(parent)))?;
+        (alike && half).then_some((own.as_slice(), lacks, *over))
+    }
+
     /// The paths of a disk, all over one adapter; and one of another disk that has more than it over the same kind.
     pub(super) fn fewer(&self, disk: &str) -> Option<(&[&'a DiskPath], &'a DiskPath)> {
         let own = self.of.get(disk)?;

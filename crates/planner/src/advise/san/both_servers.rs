@@ -13,7 +13,7 @@ use crate::advise::view::{View, count};
 use crate::capture::{At, DiskPath, Head, Report};
 
 /// Whether something stands behind a report in its file: a list at the end of a file may go on where that was cut off.
-fn is_followed(view: &View<'_>, head: &Head) -> bool {
+pub(super) fn is_followed(view: &View<'_>, head: &Head) -> bool {
     let after = |report: &Report| {
         let first = report.head().first;
         first.file == head.first.file && first.line > head.last
@@ -115,7 +115,10 @@ pub(super) fn mapped(view: &View<'_>, host: usize, out: &mut Out) {
 }
 
 /// The server behind each protocol device of a client that is logged in.
-fn behind<'a>(view: &View<'a>, client: usize) -> BTreeMap<String, (usize, At)> {
+pub(in crate::advise) fn behind<'a>(
+    view: &View<'a>,
+    client: usize,
+) -> BTreeMap<String, (usize, At)> {
     let maps = view.npiv().iter().filter(|map| map.client == Some(client) && map.logged_in());
     maps.filter_map(|map| Some((map.client_protocol()?, (map.vios, map.map.at)))).collect()
 }

@@ -95,7 +95,7 @@ fn values(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
-        let quoted = text.strip_prefix('"').and_then(|quoted| quoted.split_once('"'));
+        let quoted = text.strip_prefix('"').and_then(logins::quoted_part);
         let (value, after) = match quoted {
             Some((value, after)) => (value, after.strip_prefix(',')),
             None => match text.split_once(',') {

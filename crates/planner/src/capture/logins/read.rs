@@ -116,7 +116,7 @@ pub(in crate::capture) fn fields(text: &str) -> impl Iterator<Item = Option<(&st
 fn first_field(text: &str) -> Option<((&str, &str), &str)> {
     let (field, after) = match text.strip_prefix('"') {
         Some(quoted) => {
-            let (field, after) = quoted.split_once('"')?;
+            let (field, after) = quoted_part(quoted)?;
             (field, after.strip_prefix(',').unwrap_or(after))
         }
         None => match memchr::memchr(b',', text.as_bytes()) {
@@ -126,6 +126,19 @@ fn first_field(text: &str) -> Option<((&str, &str), &str)> {
     };
     let name = field.bytes().position(|byte| byte == b'=')?;
     Some(((&field[..name], &field[name + 1..]), after))
+}
+
+/// What stands before the quote that ends it, and what follows that; a quote within is doubled.
+pub(in crate::capture) fn quoted_part(text: &str) -> Option<(&str, &str)> {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(end) = memchr::memchr(b'"', bytes.get(from..)?).map(|at| from + at) {
+        if bytes.get(end + 1) != Some(&b'"') {
+            return Some((&text[..end], &text[end + 1..]));
+        }
+        from = end + 2;
+    }
+    None
 }
 
 fn set(login: &mut WwpnLogin, name: &str, value: &str, line: Line<'_>) -> bool {

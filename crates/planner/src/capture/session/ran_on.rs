@@ -1,12 +1,46 @@
 //! Where a report was printed, as far as the command and the lines before it tell.
 
 use super::Session;
+use crate::capture::dress::Part as Stretch;
 use crate::capture::prompt::{self, Part};
 use crate::capture::recognise::Kind;
-use crate::capture::text::Line;
+use crate::capture::text::{Line, Lines};
 use crate::capture::{At, Read};
 
 impl<'t> Session<'_, 't> {
+    /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
+    pub(super) fn stretch(&mut self, stretch: &Stretch<'t>, file: u32) {
+        let at = |line| At { file, line };
+        self.alike.clear();
+        // Lines of one host may stand before those of another that were read already.
+        self.vain = None;
+        self.numbers = stretch.numbers;
+        match &stretch.host {
+            // A loop that asks hosts in turn prints each one's name before what it says.
+            Some((host, line)) if stretch.headed && self.looping.roams => {
+                self.named_host = Some(Read { value: host.clone(), at: at(*line) });
+                self.named_device = None;
+                self.ask_again(|_| true);
+            }
+            Some((host, line)) => {
+                if self.own_partition.is_none() {
+                    self.own_partition = Some(self.partition.take());
+                }
+                self.partition = Some(Read { value: host.clone(), at: at(*line) });
+                self.host_asked = true;
+                self.used.fill(false);
+                self.misses = 0;
+            }
+            None => {
+                if let Some(own) = self.own_partition.take() {
+                    self.partition = own;
+                    self.host_asked = false;
+                }
+            }
+        }
+        self.run(Lines::new(stretch.text, at(stretch.first)).numbered(stretch.numbers));
+    }
+
     /// Takes the name of the device, or of the host, that a loop prints before what it asks for.
     pub(super) fn looped(&mut self, line: Line<'_>) -> bool {
         if !self.looping.asks {

@@ -149,7 +149,9 @@ fn row(line: Line<'_>, mut ahead: Lines<'_>, columns: usize) -> Option<(Vec<Stri
 /// `POOL_SIZE:         1048576`
 fn pool_field(page: &mut Page<'_>, pools: &mut Vec<Pool>, line: Line<'_>) -> bool {
     let Some((key, value)) = line.trimmed().split_once(':') else { return false };
-    let (key, value) = (key.trim_end(), value.trim());
+    // `POOL_SIZE(mb)`, as some levels print it.
+    let key = key.trim_end().trim_end_matches("(mb)").trim_end_matches("(MB)");
+    let value = value.trim();
     if key == "POOL_NAME" {
         page.take();
         pools.push(pool(value, line.at));
