@@ -22,19 +22,19 @@ pub(super) fn announced(line: &str) -> Option<Announced<'_>> {
     if bytes.first().is_none_or(is_rule) {
         return None;
     }
-    let by_itself = || announced_alone(line).map(|typed| Announced { host: None, typed });
-    announced_of_host(line).or_else(by_itself)
+    // Most lines begin with a word that is no program.
+    let may_run = bytes[0].is_ascii_alphabetic() && may_begin_program(line);
+    let by_itself = || announced_alone(line, may_run).map(|typed| Announced { host: None, typed });
+    announced_of_host(line, may_run).or_else(by_itself)
 }
 
 /// The same where a host is named.
-fn announced_of_host(line: &str) -> Option<Announced<'_>> {
+fn announced_of_host(line: &str, may_run: bool) -> Option<Announced<'_>> {
     let bytes = line.as_bytes();
     let first = *bytes.first()?;
     let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
     if first.is_ascii_alphabetic() {
-        let may_tell = matches!(first, b'o' | b'O' | b'r' | b'R' | b'e' | b'E');
-        let on_host = || (may_tell || may_begin_program(line)).then(|| on_host(line)).flatten();
-        return behind_host(line).or_else(on_host);
+        return behind_host(line).or_else(|| on_host(line, may_run));
     }
     if !marks(char::from(first)) {
         return None;
@@ -103,14 +103,14 @@ fn behind_host(line: &str) -> Option<Announced<'_>> {
 }
 
 /// `lspath on vios1:`, `Output of lspath on vios1`, `lspath (vios1)`: to the line's end, and nothing else.
-fn on_host(line: &str) -> Option<Announced<'_>> {
+fn on_host(line: &str, may_run: bool) -> Option<Announced<'_>> {
     const WORDS: [&str; 4] = ["output", "running", "executing", "result"];
     let may_tell = matches!(line.as_bytes().first(), Some(b'o' | b'O' | b'r' | b'R' | b'e' | b'E'));
     let told = may_tell
         && WORDS.iter().any(|word| {
             line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
         });
-    if line.len() > 100 || !told && !may_begin_program(line) {
+    if line.len() > 100 || !told && !may_run {
         return None;
     }
     let first = line.split(' ').next().unwrap_or("");
@@ -127,7 +127,7 @@ fn on_host(line: &str) -> Option<Announced<'_>> {
         .map(|typed| Announced { host: Some(host), typed })
 }
 
-fn announced_alone(line: &str) -> Option<&str> {
+fn announced_alone(line: &str, may_run: bool) -> Option<&str> {
     let first = *line.as_bytes().first()?;
     if !(first.is_ascii_alphabetic()
         || matches!(first, b'+' | b'=' | b'#' | b'*' | b'-' | b'/' | b'>'))
@@ -135,14 +135,13 @@ fn announced_alone(line: &str) -> Option<&str> {
         return None;
     }
     let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
-    // Most lines begin with a word that is no program.
     if first.is_ascii_alphabetic() {
         let word = || line.split_ascii_whitespace().next().unwrap_or("").trim_end_matches(marks);
         let level = || {
             matches!(first, b'i' | b'o')
                 && matches!(line.trim_end(), "ioslevel" | "oslevel -s" | "ioscli ioslevel")
         };
-        let program = || may_begin_program(line) && is_known(word());
+        let program = || may_run && is_known(word());
         if !program() && !level() {
             return None;
         }

@@ -348,8 +348,8 @@ pub(super) fn may_begin_program(line: &str) -> bool {
     let bytes = line.as_bytes();
     // Behind a path there is another word.
     let path = || {
-        let slash = memchr::memchr(b'/', bytes).and_then(|slash| bytes.get(..slash));
-        slash.is_some_and(|before| !before.iter().any(u8::is_ascii_whitespace))
+        let ends = |byte: &&u8| **byte == b'/' || byte.is_ascii_whitespace();
+        bytes.iter().find(ends) == Some(&b'/')
     };
     // What goes on in another way is another word.
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',');

@@ -177,15 +177,22 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<(usize, String)> {
     let mut files: Vec<(usize, String)> = Vec::new();
     let bytes = text.as_bytes();
     let is_long = bytes.len() > LONG;
-    let ends = memchr::memchr_iter(b'\n', bytes).chain(std::iter::once(bytes.len()));
     let (mut before, mut start) = (0, 0);
-    for (line, end) in ends.enumerate() {
+    for line in 0.. {
+        let Some(rest) = bytes.get(start..) else { break };
+        let end = memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| start + end);
         let (above, here) = (before, start);
         (before, start) = (start, end + 1);
-        let of_files = matches!(bytes.get(here), Some(b'=')) && bytes[here..].starts_with(b"==> ")
-            || matches!(bytes.get(above), Some(b':')) && bytes[above..].starts_with(b"::::::");
-        let bare = is_long && bytes.get(here).is_some_and(u8::is_ascii_alphabetic);
-        if !of_files && (bare || !may_name(&bytes[here..end])) {
+        // Most lines begin with a letter, with white space or with that of XML.
+        let plain = match bytes.get(here) {
+            Some(b'a'..=b'z' | b'A'..=b'Z') => is_long,
+            first => matches!(first, None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'<')),
+        };
+        if plain && bytes.get(above) != Some(&b':') {
+            continue;
+        }
+        let of_files = bytes[here..].starts_with(b"==> ") || bytes[above..].starts_with(b"::::::");
+        if !of_files && (plain || !may_name(&bytes[here..end])) {
             continue;
         }
         let above = text.get(above..here.saturating_sub(1)).unwrap_or("");
