@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::time::Duration;
 
 use memory::{IoBuf, sim};
@@ -96,8 +96,6 @@ struct Kernel {
     /// When it has last taken nothing.
     refused_at: u64,
     caches: Caches,
-    /// Regular files that some ring's table has.
-    registered: BTreeMap<Open, Weak<OwnedFd>>,
 }
 
 struct PollEntry {
@@ -284,21 +282,6 @@ impl Kernel {
                 sim::wake(sleeper);
             }
         }
-    }
-
-    /// Keeps a file open, whatever becomes of the descriptor: by the one that another table has of the same open file, if any has.
-    fn keep(&mut self, fd: BorrowedFd<'_>) -> io::Result<(Rc<OwnedFd>, Option<Open>)> {
-        let open = self.caches.open(fd);
-        let known = open.and_then(|open| self.registered.get(&open)?.upgrade());
-        let file = match known {
-            Some(file) => file,
-            None => Rc::new(fd.try_clone_to_owned()?),
-        };
-        if let Some(open) = open {
-            self.registered.retain(|_, file| file.strong_count() > 0);
-            self.registered.insert(open, Rc::downgrade(&file));
-        }
-        Ok((file, open))
     }
 
     fn forget_poll(&mut self, at: usize) {
@@ -540,7 +523,7 @@ impl Ring {
         if self.files.len() <= at {
             self.files.resize(at + 1, None);
         }
-        let (file, open) = kernel(|kernel| kernel.keep(fd)).map_err(RingError::Register)?;
+        let (file, open) = kernel(|kernel| kernel.caches.keep(fd)).map_err(RingError::Register)?;
         self.files[at] = Some((file, open));
         Ok(FileSlot(slot))
     }

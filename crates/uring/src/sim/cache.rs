@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::rc::{Rc, Weak};
 
 use memory::sim;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
@@ -22,6 +24,8 @@ pub(super) struct Caches {
     files: BTreeMap<Inode, Cache>,
     /// Open files that have a name so far.
     named: u64,
+    /// Those that some ring's table has.
+    registered: BTreeMap<Open, Weak<OwnedFd>>,
 }
 
 struct Cache {
@@ -94,6 +98,21 @@ impl Caches {
         let heard = if cache.told { cache.errors } else { cache.errors - 1 };
         cache.heard.entry(name).or_insert(heard);
         Some(Open { inode, name, direct })
+    }
+
+    /// Keeps a file open, whatever becomes of the descriptor: by the one that another table has of the same open file, if any has.
+    pub(super) fn keep(&mut self, fd: BorrowedFd<'_>) -> io::Result<(Rc<OwnedFd>, Option<Open>)> {
+        let open = self.open(fd);
+        let known = open.and_then(|open| self.registered.get(&open)?.upgrade());
+        let file = match known {
+            Some(file) => file,
+            None => Rc::new(fd.try_clone_to_owned()?),
+        };
+        if let Some(open) = open {
+            self.registered.retain(|_, file| file.strong_count() > 0);
+            self.registered.insert(open, Rc::downgrade(&file));
+        }
+        Ok((file, open))
     }
 
     /// A part of the file is about to be written.
