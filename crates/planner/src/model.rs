@@ -8,7 +8,7 @@
 //! `fcstat -client` their WWPNs. Each of these is a *sighting*. Sightings are joined only by what identifies: a WWPN, a
 //! MAC address, a physical location code, machine serial number with partition id, the name of a host or a partition.
 //! Two files without identity stand apart. What a file is called names its system to a reader where nothing in the file
-//! does, and joins files of one folder that are called by one host ([`called`](crate::capture::called)); it is no name that
+//! does, and joins files of one folder that are called by one host (`capture::called`); it is no name that
 //! a command is made for.
 //!
 //! A system has one of each *mark*: one host name, one WWPN behind `fcs0`, one serial number. Sightings whose marks

@@ -88,14 +88,14 @@ fn behind_host(line: &str) -> Option<Announced<'_>> {
     if !bytes.get(from).is_some_and(|byte| matches!(byte, b'a'..=b'z' | b'/' | b' ')) {
         return None;
     }
+    let name = &line[..end];
+    if !by_colon && !called::looks_like_host(name) {
+        return None;
+    }
     let typed = line[from..].trim();
     let asks = || typed.starts_with(['i', 'o', 'u', 'h', '/']) && asks_who(typed);
     let runs = may_begin_program(typed) || asks();
     if !runs {
-        return None;
-    }
-    let name = &line[..end];
-    if !by_colon && !called::looks_like_host(name) {
         return None;
     }
     let host = called::before_command(name)?;

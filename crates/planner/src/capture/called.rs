@@ -208,8 +208,9 @@ fn is_device(word: &str) -> bool {
 
 /// Whether a name looks like a host's by itself: a number in it, or one letter behind a dash.
 pub(super) fn looks_like_host(word: &str) -> bool {
-    let one = word.rsplit_once('-').is_some_and(|(_, last)| last.len() == 1);
-    may_be_host(word) && (one || word.bytes().any(|byte| byte.is_ascii_digit()))
+    // What most words are not, first.
+    let one = || word.rsplit_once('-').is_some_and(|(_, last)| last.len() == 1);
+    (word.bytes().any(|byte| byte.is_ascii_digit()) || one()) && may_be_host(word)
 }
 
 /// A date or a time of day, as files' names have them.

@@ -172,7 +172,17 @@ fn quote(line: &str) -> Option<&str> {
 }
 
 fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+    /// Nearly every line is asked, byte by byte.
+    const OF_HOST: [bool; 256] = {
+        let (mut all, mut byte) = ([false; 256], 0);
+        while byte < all.len() {
+            let is = byte as u8;
+            all[byte] = is.is_ascii_alphanumeric() || matches!(is, b'-' | b'_' | b'.');
+            byte += 1;
+        }
+        all
+    };
+    OF_HOST[usize::from(byte)]
 }
 
 /// `vios1: text`, `vios1:`, `vios1| text`, `[vios1] text`.

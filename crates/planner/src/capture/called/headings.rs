@@ -106,7 +106,7 @@ fn may_name(line: &[u8]) -> bool {
         b' ' | b'\t' => false,
         b'0'..=b'9' => matches!(rest, [b'.' | b')', ..] | [b'0'..=b'9', b'.' | b')', ..]),
         b'#' | b'=' | b'*' | b'-' | b'+' | b'>' | b'~' | b'[' | b'(' | b'{' | b'|' | b'`'
-        | b'"' => line.len() <= 100,
+        | b'"' => line.len() <= 100 && rest.iter().any(u8::is_ascii_alphabetic),
         _ => false,
     }
 }
