@@ -349,7 +349,11 @@ pub(super) fn may_begin_program(line: &str) -> bool {
     // Behind a path there is another word.
     let path = || {
         let ends = |byte: &&u8| **byte == b'/' || byte.is_ascii_whitespace();
-        bytes.iter().find(ends) == Some(&b'/')
+        if let Some(end) = bytes.iter().take(16).find(ends) {
+            return *end == b'/';
+        }
+        let slash = memchr::memchr(b'/', bytes).and_then(|slash| bytes.get(..slash));
+        slash.is_some_and(|before| !before.iter().any(u8::is_ascii_whitespace))
     };
     // What goes on in another way is another word.
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',');
