@@ -278,7 +278,17 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                     down.len(),
                     list.paths.len()
                 ),
-                _ => format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len()),
+                _ => {
+                    let one = Some(&disks).filter(|disks| disks.len() == 1 && all.len() > 1);
+                    let which = one.and_then(BTreeSet::first);
+                    let which = which.map(|disk| format!(", all of them of {disk}"));
+                    format!(
+                        "{} of {} paths of {spoken} are down{}",
+                        down.len(),
+                        list.paths.len(),
+                        which.unwrap_or_default()
+                    )
+                }
             },
             format!("{} of {} disks are concerned.", disks.len(), all.len()),
         ),
