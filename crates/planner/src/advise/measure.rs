@@ -1,10 +1,12 @@
 //! Counters over time: what grew, how fast, and whether that is more than noise.
 
+use std::cmp::Ordering;
+
 use super::finding::Draft;
 use super::thresholds::{
     GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE, QUIET_SHARE,
 };
-use super::view::as_f64;
+use super::view::{View, as_f64};
 use crate::capture::{At, Fcstat, Head, Read};
 use crate::trace::{Figure, Term};
 
@@ -210,9 +212,9 @@ fn grown(
 
 /// Puts the samples of one port in the order of time, and leaves out what was captured twice.
 ///
-/// Where the captures have no times, or such as cannot be true, the seconds since the reset order them: they grow together
-/// with the counters.
-pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
+/// Where the captures have no times, or such as cannot be true, the names of their files may tell ([`told_by_name`]); else the
+/// seconds since the reset order them: they grow together with the counters.
+pub(super) fn in_order(view: &View<'_>, samples: &mut Vec<&Fcstat>) {
     let key = |fcstat: &Fcstat| {
         Some((fcstat.seconds_since_reset?.value, fcstat.traffic.input_requests?.value))
     };
@@ -223,6 +225,12 @@ pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
     let by_clock = clocks.as_ref().is_some_and(|clocks| are_true(clocks, &ages));
     if by_clock {
         samples.sort_by_key(|fcstat| fcstat.head.taken.as_ref().map(|taken| taken.clock().1));
+    } else if let [one, other] = samples[..]
+        && let Some(order) = told_by_name(view.file(&one.head), view.file(&other.head))
+    {
+        if order.is_gt() {
+            samples.reverse();
+        }
     } else if samples.iter().all(|fcstat| key(fcstat).is_some()) {
         let mut sorted = samples.clone();
         sorted.sort_by_key(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
@@ -243,6 +251,28 @@ pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
     }
 }
 
+/// Which of two files was taken first, where their names say so and are alike otherwise: `vios1_before.txt`,
+/// `vios1_after.txt`. Counters that were reset between are younger in the later one, and would be taken for the earlier.
+pub(super) fn told_by_name(one: &str, other: &str) -> Option<Ordering> {
+    const WORDS: [(&str, &str); 4] =
+        [("before", "after"), ("pre", "post"), ("vorher", "nachher"), ("old", "new")];
+    let words = |name: &str| {
+        let split = name.split(|c: char| !c.is_ascii_alphanumeric());
+        split.map(str::to_ascii_lowercase).collect::<Vec<_>>()
+    };
+    let (one, other) = (words(one), words(other));
+    let mut apart = one.iter().zip(&other).filter(|(one, other)| one != other);
+    let (first, second) = apart.next().filter(|_| one.len() == other.len())?;
+    if apart.next().is_some() {
+        return None;
+    }
+    WORDS.iter().find_map(|(earlier, later)| match (first.as_str(), second.as_str()) {
+        (one, other) if (one, other) == (*earlier, *later) => Some(Ordering::Less),
+        (one, other) if (one, other) == (*later, *earlier) => Some(Ordering::Greater),
+        _ => None,
+    })
+}
+
 /// A zone, and the seconds that its clock showed.
 pub(super) type Clock<'a> = (Option<&'a str>, u64);
 
@@ -253,7 +283,8 @@ const SLACK: u64 = 300;
 const APART: f64 = 60.0;
 
 /// Whether these clocks of one zone can be those of counters of these ages. Files that were copied have the times of their
-/// copies: a counter that is younger than the one before it was reset in between, and is no older than the time between.
+/// copies: a counter that is younger than the one before it was reset in between, and is no older than the time between; no
+/// other has grown older by more than that.
 pub(super) fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
     if clocks.windows(2).any(|pair| pair[0].0 != pair[1].0) {
         return false;
@@ -262,8 +293,11 @@ pub(super) fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
         clocks.iter().map(|clock| clock.1).zip(ages.iter().copied()).collect();
     both.sort_by_key(|(seconds, _)| *seconds);
     both.windows(2).all(|pair| match (pair[0], pair[1]) {
-        ((then, Some(before)), (now, Some(age))) if age < before => {
-            age <= (now - then).saturating_add(SLACK)
+        ((then, Some(before)), (now, Some(age))) => {
+            let apart = (now - then).saturating_add(SLACK);
+            // By no more than that they have grown older, or they were reset since.
+            let most = if age < before { apart } else { apart.saturating_add(before) };
+            age <= most.saturating_add(age / 10)
         }
         _ => true,
     })

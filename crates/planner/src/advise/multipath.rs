@@ -267,28 +267,18 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         .copied()
         .collect();
     let spoken = view.spoken(system.host).to_owned();
+    let of_all = format!("{} of {} paths of {spoken}", down.len(), list.paths.len());
+    let parents = only(&list.paths, is_down, |path| path.parent.as_deref());
     let (title, concerned) = match part {
         false => (
-            match &only(&list.paths, is_down, |path| path.parent.as_deref())
-                .into_iter()
-                .collect::<Vec<_>>()[..]
-            {
-                [one] => format!(
-                    "{} of {} paths of {spoken}, all those over {one}, are down",
-                    down.len(),
-                    list.paths.len()
-                ),
-                _ => {
-                    let one = Some(&disks).filter(|disks| disks.len() == 1 && all.len() > 1);
-                    let which = one.and_then(BTreeSet::first);
-                    let which = which.map(|disk| format!(", all of them of {disk}"));
-                    format!(
-                        "{} of {} paths of {spoken} are down{}",
-                        down.len(),
-                        list.paths.len(),
-                        which.unwrap_or_default()
-                    )
+            match (parents.first(), disks.first()) {
+                (Some(one), _) if parents.len() == 1 => {
+                    format!("{of_all}, all those over {one}, are down")
                 }
+                (_, Some(one)) if disks.len() == 1 && all.len() > 1 => {
+                    format!("{of_all} are down, all of them of {one}")
+                }
+                _ => format!("{of_all} are down"),
             },
             format!("{} of {} disks are concerned.", disks.len(), all.len()),
         ),

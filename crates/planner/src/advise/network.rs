@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
-use super::measure::{Counter, Waits, are_true, seconds_between, waits, waits_from};
+use super::measure::{Counter, Waits, are_true, seconds_between, told_by_name, waits, waits_from};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -128,7 +128,7 @@ pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
         }
     }
     let wire = |((host, name), mut samples): ((usize, &'a str), Vec<Sample<'a>>)| {
-        in_order(&mut samples);
+        in_order(view, &mut samples);
         let (run, rest) = samples.split_last().map(|((run, _), rest)| (*run, rest))?;
         let before = rest.last().map(|(run, _)| *run);
         let samples = samples.into_iter().map(|(_, adapter)| adapter).collect();
@@ -139,8 +139,9 @@ pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
 
 pub(super) type Sample<'a> = (&'a Entstat, &'a Ethernet);
 
-/// The order of time: by clocks where all have the same, else by the age of the counters where they grow with it.
-pub(super) fn in_order(samples: &mut [Sample<'_>]) {
+/// The order of time: by clocks where all have the same, else by the names of their files where these tell, else by the age of
+/// the counters where they grow with it.
+pub(super) fn in_order(view: &View<'_>, samples: &mut [Sample<'_>]) {
     let age = |(_, adapter): &Sample<'_>| adapter.elapsed_seconds.map(|read| read.value);
     let moved = |(_, adapter): &Sample<'_>| adapter.received.packets.map(|read| read.value);
     let clocks: Option<Vec<_>> =
@@ -148,6 +149,12 @@ pub(super) fn in_order(samples: &mut [Sample<'_>]) {
     let ages: Vec<Option<u64>> = samples.iter().map(age).collect();
     if clocks.is_some_and(|clocks| are_true(&clocks, &ages)) {
         samples.sort_by_key(|(run, _)| run.head.taken.as_ref().map(|taken| taken.clock().1));
+    } else if let [(one, _), (other, _)] = samples
+        && let Some(order) = told_by_name(view.file(&one.head), view.file(&other.head))
+    {
+        if order.is_gt() {
+            samples.reverse();
+        }
     } else if ages.iter().all(Option::is_some) {
         let mut sorted = samples.to_vec();
         sorted.sort_by_key(age);

@@ -53,10 +53,10 @@ fn has_statistics(view: &View<'_>, sea: &Object<'_>) -> Applicability {
 }
 
 /// The statistics of a shared adapter in the order of time.
-fn in_time<'a>(runs: &[&'a Entstat]) -> Vec<&'a Sea> {
+fn in_time<'a>(view: &View<'_>, runs: &[&'a Entstat]) -> Vec<&'a Sea> {
     let first = |run: &&'a Entstat| Some((*run, run.adapters.first()?));
     let mut samples: Vec<Sample<'a>> = runs.iter().filter_map(first).collect();
-    in_order(&mut samples);
+    in_order(view, &mut samples);
     samples.into_iter().filter_map(|(run, _)| run.sea.as_ref()).collect()
 }
 
@@ -79,7 +79,7 @@ fn by_threads(sea: &Sea) -> Option<Read<u64>> {
 fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
     const NAME: &str = "packets dropped at full queues";
     let Some(bridge) = view.bridge(object) else { return };
-    let seas = in_time(&bridge.runs);
+    let seas = in_time(view, &bridge.runs);
     let packets = arrived(&seas);
     let Some(sea) = seas.last() else { return };
     // The threads count on where their sum stands still or is not printed; of a report that is cut some are missing.
@@ -136,7 +136,7 @@ fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
 
 fn output(view: &View<'_>, object: &Object<'_>, out: &mut Out) {
     let Some(bridge) = view.bridge(object) else { return };
-    let seas = in_time(&bridge.runs);
+    let seas = in_time(view, &bridge.runs);
     let packets = arrived(&seas);
     type Pick = fn(&Sea) -> Option<Read<u64>>;
     let counters: [(&str, Pick, &str); 3] = [

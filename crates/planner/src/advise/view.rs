@@ -25,6 +25,7 @@ use crate::trace::{Figure, Term};
 
 /// The captures as rules see them.
 pub(super) struct View<'a> {
+    captures: &'a Captures,
     pub(super) facts: &'a Facts,
     pub(super) model: Model,
     /// The reports of each host, in the order of time.
@@ -90,7 +91,7 @@ impl<'a> View<'a> {
         for own in &mut reports {
             crate::model::in_order(captures, own);
         }
-        Self { facts, model, reports, found: Found::default() }
+        Self { captures, facts, model, reports, found: Found::default() }
     }
 
     /// Every mapping of a virtual Fibre Channel adapter.
@@ -423,6 +424,11 @@ impl<'a> View<'a> {
         })
     }
 
+    /// What the file of a report is called.
+    pub(super) fn file(&self, head: &Head) -> &'a str {
+        self.captures.file_name(head.first)
+    }
+
     /// Every `fcstat` of every port, in the order of time.
     pub(super) fn fc_ports(&self) -> &BTreeMap<Device<'a>, Vec<&'a Fcstat>> {
         self.found.fc_ports.get_or_init(|| {
@@ -433,7 +439,7 @@ impl<'a> View<'a> {
                 ports.entry((host, &device.value)).or_default().push(fcstat);
             }
             for samples in ports.values_mut() {
-                super::measure::in_order(samples);
+                super::measure::in_order(self, samples);
             }
             ports
         })

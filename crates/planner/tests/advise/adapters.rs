@@ -64,6 +64,29 @@ fn a_count_before_a_reset_is_not_compared() {
     assert_eq!(advise(&captures, &Facts::builtin()).findings, []);
 }
 
+/// Files that were copied have the times of their copies, and after a reset the later one has the younger counters.
+#[test]
+fn which_file_was_first_is_told_by_its_name_where_it_says_so() {
+    let reset = Port { seconds: 600, no_command: 0, reads: 10, writes: 1, ..SHORT };
+    let found = |earlier: &str, later: &str| {
+        let later = (later, &*(reset.text() + &elements("200")), 5000);
+        let captures = timed(&[(earlier, &SHORT.text(), 5000), later]);
+        !advise(&captures, &Facts::builtin()).findings.is_empty()
+    };
+    for (earlier, later) in [
+        ("vios1_before.txt", "vios1_after.txt"),
+        ("post/fcstat.txt", "pre/fcstat.txt"),
+        ("fcstat-old.txt", "fcstat-new.txt"),
+    ] {
+        let told = earlier.starts_with("post");
+        assert_eq!(found(earlier, later), told, "{earlier}, {later}");
+    }
+    // It says nothing, or two things: their ages tell.
+    for (earlier, later) in [("y.txt", "x.txt"), ("a_before.txt", "b_after.txt")] {
+        assert!(found(earlier, later), "{earlier}, {later}");
+    }
+}
+
 #[test]
 fn where_the_rules_disagree_it_says_which_decides() {
     let marks_fit = Port { active_high: 175, pending_high: 20, ..SHORT };
