@@ -21,7 +21,7 @@ pub use label::{LABEL_BYTES, Label};
 pub use page::{PAGE_BYTES, PAGE_RECORDS, Page, PageKind};
 pub use record::{Kind, RECORD_BYTES, Record};
 pub use superblock::{
-    Extent, MEMBERS_MAX, Member, MemberState, OWNERS, Owner, Place, Root, SUPERBLOCK_AT,
+    Extent, MARKS_AT, MEMBERS_MAX, Member, MemberState, OWNERS, Owner, Place, Root, SUPERBLOCK_AT,
     SUPERBLOCK_BYTES_MAX, Superblock, SystemKind,
 };
 

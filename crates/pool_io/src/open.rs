@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use block::{FileVolume, Volume, VolumeError};
 use pool::format::{
-    CHUNK_BYTES, LABEL_BYTES, Label, MemberState, Place, SECTOR_BYTES, SUPERBLOCK_AT, Superblock,
-    Uuid,
+    CHUNK_BYTES, LABEL_BYTES, Label, MARKS_AT, MemberState, Place, SECTOR_BYTES, Superblock, Uuid,
 };
 use pool::{NewPv, Policy, Pool, Shadow as Left, Source, choose, make, superblocks};
 use spec::PoolSpec;
@@ -90,8 +89,7 @@ pub(crate) fn open(
 /// Erases what says that a PV is of a pool that it has left. It is gone whether that can be written or not.
 pub(crate) fn erase(inbox: &Inbox, pv: &OpenPv) {
     let Ok(lane) = lane_of(inbox, pv) else { return };
-    let mut at = [0].into_iter().chain(SUPERBLOCK_AT);
-    let erased = at.all(|at| lane.write(at, &[0; SECTOR_BYTES]).is_ok());
+    let erased = MARKS_AT.into_iter().all(|at| lane.write(at, &[0; SECTOR_BYTES]).is_ok());
     let _ = erased && lane.flush().is_ok();
 }
 
@@ -178,11 +176,8 @@ pub(crate) fn may_join(
     let front = front(pv, lane)?;
     // What was about to be added, or was removed, has a label that no superblock names.
     let label = label(pool.pool, pv, &front)?;
-    let there = |label: Label| {
-        let mut members = pool.members.iter();
-        members.any(|member| member.pv == label.pv && member.state != MemberState::Gone)
-    };
-    if label.is_some_and(there) {
+    let state = label.and_then(|label| state_of(pool, &label));
+    if state.is_some_and(|state| state != MemberState::Gone) {
         let what = format!("PV {} is in this pool already, by another path", pv.path.display());
         return Err(PoolError::new(what, "name each device once"));
     }
@@ -277,10 +272,12 @@ fn in_order(
 /// Whether a PV was of the pool and is nobody's, as its label has it: its superblocks may be left of what it was before another took it.
 fn is_gone(superblock: &Superblock, pv: &OpenPv, lane: &PvLane<'_>) -> bool {
     let label = front(pv, lane).ok().and_then(|front| label(superblock.pool, pv, &front).ok()?);
-    label.is_some_and(|label| {
-        let mut members = superblock.members.iter();
-        members.any(|member| member.pv == label.pv && member.state == MemberState::Gone)
-    })
+    label.and_then(|label| state_of(superblock, &label)) == Some(MemberState::Gone)
+}
+
+/// What a PV with this label is to the pool, if it ever was in it.
+fn state_of(pool: &Superblock, label: &Label) -> Option<MemberState> {
+    pool.members.iter().find(|member| member.pv == label.pv).map(|member| member.state)
 }
 
 /// Nobody's so far: the standard library's seeds of hashes, which come from the system.

@@ -69,6 +69,9 @@ pub const MEMBERS_MAX: usize = 1024;
 pub const SUPERBLOCK_BYTES_MAX: usize = 128 << 10;
 /// Where its copies are. Nothing is at the end of a PV, so that a PV can grow.
 pub const SUPERBLOCK_AT: [u64; 4] = [64 << 10, 1 << 20, 8 << 20, 32 << 20];
+/// Where a PV says of which pool it is, by its label and its superblocks: it is nobody's with a sector of zeros at each.
+pub const MARKS_AT: [u64; 5] =
+    [0, SUPERBLOCK_AT[0], SUPERBLOCK_AT[1], SUPERBLOCK_AT[2], SUPERBLOCK_AT[3]];
 
 /// A server that has a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -13,7 +13,7 @@
 
 use super::*;
 use crate::format::{
-    Extent as Own, Label, MEMBERS_MAX, Member, PAGE_RECORDS, SUPERBLOCK_AT, SystemKind,
+    Extent as Own, Label, MARKS_AT, MEMBERS_MAX, Member, PAGE_RECORDS, SystemKind,
 };
 use crate::make::{COPIES, NewPv, layout};
 use crate::rebalance::{self, Held, Move, Share};
@@ -317,10 +317,12 @@ impl Pool {
             Reshape::Gone(pv) => {
                 self.members.uneven = true;
                 let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
-                let at = [0].into_iter().chain(SUPERBLOCK_AT);
-                self.members.erasing.insert(pv, (5, tags.unwrap_or_default()));
+                let erasing = (MARKS_AT.len() as u32, tags.unwrap_or_default());
+                self.members.erasing.insert(pv, erasing);
                 let what = || Payload::Zeros(crate::format::SECTOR_BYTES as u64);
-                at.for_each(|at| self.give_write(Op::Erase { pv }, pv, at, what(), true));
+                MARKS_AT
+                    .into_iter()
+                    .for_each(|at| self.give_write(Op::Erase { pv }, pv, at, what(), true));
             }
         }
         self.members.stir();

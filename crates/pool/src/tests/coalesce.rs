@@ -1,8 +1,8 @@
 //! Layers that are coalesced and LUs that are detached, while others work and between crashes.
 
 use super::layers::{
-    C, S, alphabet, ask_for, delete, flush, move_layer, pool, rollback, setup, setups, snapshot,
-    used, world_of,
+    C, Known, S, alphabet, ask_for, assert_found, assert_keeps, delete, flush, move_layer, pool,
+    rollback, setup, snapshot, used, world_of,
 };
 use super::world::read_all;
 use super::*;
@@ -23,7 +23,7 @@ fn all_steps() -> Vec<Step> {
     [&own[..], &alphabet()].concat()
 }
 
-fn known() -> Vec<(&'static str, Vec<Step>)> {
+fn known() -> Known {
     let checkpoint = ask_for(Request::Checkpoint);
     let clone = ask_for(Request::Clone { snapshot: S });
     vec![
@@ -77,29 +77,13 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
 
 #[test]
 fn no_crash_loses_what_is_coalesced() {
-    let mut explorer = Explorer::new(None, images_max() / 2);
-    let setups = setups();
-    let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
-    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, &all_steps(), 4)) {
-        panic!("{wrong}\n  after {:?}", explorer.count);
-    }
-    println!("{:?}", explorer.count);
+    assert_keeps(known(), &all_steps(), 4);
 }
 
 #[test]
 fn each_broken_rule_of_coalescing_is_found() {
-    let setups = setups();
     let rules = [Rule::CoalesceAfterSync, Rule::CoalescePresent, Rule::CoalesceHeld];
-    let mut missed = Vec::new();
-    for rule in rules {
-        let mut explorer = Explorer::new(Some(rule), 60_000);
-        let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
-        match known.and_then(|()| explorer.explore(&setups, &all_steps(), 4)) {
-            Ok(()) => missed.push(rule),
-            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
-        }
-    }
-    assert_eq!(missed, [], "broken, and not found");
+    assert_found(&rules, known, &all_steps(), 4);
 }
 
 /// Whenever it is rolled back while it is detached, and after: what was copied before does not come up.

@@ -72,7 +72,7 @@ pub(super) fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Se
     Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() }
 }
 
-pub(super) fn setups() -> Vec<Setup> {
+fn setups() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
     let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
     let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S })];
@@ -133,8 +133,11 @@ pub(super) fn alphabet() -> Vec<Step> {
     ]
 }
 
+/// Sequences that are tried first, each on the setup of that name.
+pub(super) type Known = Vec<(&'static str, Vec<Step>)>;
+
 /// Sequences in which a rule matters and that chance finds late.
-fn known() -> Vec<(&'static str, Vec<Step>)> {
+fn known() -> Known {
     let checkpoint = ask_for(Request::Checkpoint);
     let durable = ask_for(Request::Write { extent: part(A, 4 * KIB, 4 * KIB), durable: true });
     // After that channels know where it is.
@@ -255,21 +258,39 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
     ]
 }
 
-/// Half as many images as of the others.
 #[test]
 fn no_crash_loses_what_snapshots_promise() {
+    assert_keeps(known(), &alphabet(), 3);
+}
+
+/// Whatever of these steps are taken, and wherever a crash is, nothing is lost. Half as many images as of the others.
+pub(super) fn assert_keeps(known: Known, steps: &[Step], depth: usize) {
     let mut explorer = Explorer::new(None, images_max() / 2);
     let setups = setups();
-    let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
-    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
+    let known = explorer.known(&setups, known, (5, &[0, 2, u32::MAX]));
+    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, steps, depth)) {
         panic!("{wrong}\n  after {:?}", explorer.count);
     }
     println!("{:?}", explorer.count);
 }
 
+/// Each of these rules is broken alone, and that is found.
+pub(super) fn assert_found(rules: &[Rule], known: fn() -> Known, steps: &[Step], depth: usize) {
+    let setups = setups();
+    let mut missed = Vec::new();
+    for rule in rules {
+        let mut explorer = Explorer::new(Some(*rule), 60_000);
+        let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
+        match known.and_then(|()| explorer.explore(&setups, steps, depth)) {
+            Ok(()) => missed.push(*rule),
+            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
+        }
+    }
+    assert_eq!(missed, [], "broken, and not found");
+}
+
 #[test]
 fn each_broken_rule_of_layers_is_found() {
-    let setups = setups();
     let rules = [
         Rule::AnswerAfterLive,
         Rule::BitsAfterData,
@@ -281,16 +302,7 @@ fn each_broken_rule_of_layers_is_found() {
         Rule::RootAfterPages,
         Rule::ReuseAfterDrain,
     ];
-    let mut missed = Vec::new();
-    for rule in rules {
-        let mut explorer = Explorer::new(Some(rule), 60_000);
-        let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
-        match known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
-            Ok(()) => missed.push(rule),
-            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
-        }
-    }
-    assert_eq!(missed, [], "broken, and not found");
+    assert_found(&rules, known, &alphabet(), 3);
 }
 
 /// What a channel overwrites in a layer it has begun by itself: a snapshot that does not wait for it has what came after it.
