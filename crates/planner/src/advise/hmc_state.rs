@@ -9,7 +9,7 @@ use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{PROFILE_LESS, own as own_term};
 use super::view::View;
 use crate::capture::{At, HmcList, HmcRow, Report};
-use crate::trace::{Figure, Term};
+use crate::trace::{Figure, Term, number};
 
 const RULE: &str = "partition-state";
 
@@ -95,12 +95,12 @@ fn profile(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         if default.map_or(!alone, |default| default != of) {
             continue;
         }
-        let number = |row: &HmcRow, field: &str| row.field(field)?.parse::<f64>().ok();
+        let value_of = |row: &HmcRow, field: &str| row.field(field)?.parse::<f64>().ok();
         let mut less = Vec::new();
         for (words, desired, running) in KEPT {
-            let Some(wanted) = number(row, desired) else { continue };
+            let Some(wanted) = value_of(row, desired) else { continue };
             let runs = rows_with(view, host, &["lpar_name"]).filter(own).filter_map(|(_, row)| {
-                let value = running.iter().find_map(|field| number(row, field))?;
+                let value = running.iter().find_map(|field| value_of(row, field))?;
                 Some((value, row.at))
             });
             let Some((runs, at)) = runs.last() else { continue };
@@ -118,12 +118,15 @@ fn profile(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         ];
         let figure =
             Figure::new("what is left by the profile", "%", "profile × 100 ÷ running", terms);
-        let title =
-            format!("{name} runs with {} {words}, its profile has {}", shown(runs), shown(wanted));
+        let title = format!(
+            "{name} runs with {} {words}, its profile has {}",
+            number(runs),
+            number(wanted)
+        );
         let all: Vec<String> = less
             .iter()
             .map(|(words, wanted, runs, _)| {
-                format!("{} of {} {words}", shown(*wanted), shown(*runs))
+                format!("{} of {} {words}", number(*wanted), number(*runs))
             })
             .collect();
         out.push(
@@ -139,11 +142,6 @@ fn profile(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 .weigh(0.8, 0.9),
         );
     }
-}
-
-/// A number as the HMC prints it.
-fn shown(value: f64) -> String {
-    crate::trace::number(value)
 }
 
 fn is_vios(row: &HmcRow) -> bool {

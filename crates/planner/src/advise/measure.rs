@@ -210,40 +210,49 @@ fn grown(
     Some(Waits { counter, confidence, grows: true, figures, why })
 }
 
-/// Puts the samples of one port in the order of time, and leaves out what was captured twice.
+/// Puts samples of one thing in the order of time.
 ///
 /// Where the captures have no times, or such as cannot be true, the names of their files may tell ([`told_by_name`]); else the
-/// seconds since the reset order them: they grow together with the counters.
-pub(super) fn in_order(view: &View<'_>, samples: &mut Vec<&Fcstat>) {
-    let key = |fcstat: &Fcstat| {
-        Some((fcstat.seconds_since_reset?.value, fcstat.traffic.input_requests?.value))
-    };
+/// age of the counters orders them, where all have one and what was counted grows with it.
+pub(super) fn by_time<T: Copy, G: Ord>(
+    view: &View<'_>,
+    samples: &mut [T],
+    head: impl Fn(&T) -> &Head,
+    age: impl Fn(&T) -> Option<u64>,
+    counted: impl Fn(&T) -> Option<G>,
+) {
+    let clock = |sample: &T| head(sample).taken.as_ref().map(|taken| taken.clock().1);
     let clocks: Option<Vec<_>> =
-        samples.iter().map(|fcstat| Some(fcstat.head.taken.as_ref()?.clock())).collect();
-    let ages = samples.iter().map(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
-    let ages: Vec<Option<u64>> = ages.collect();
-    let by_clock = clocks.as_ref().is_some_and(|clocks| are_true(clocks, &ages));
-    if by_clock {
-        samples.sort_by_key(|fcstat| fcstat.head.taken.as_ref().map(|taken| taken.clock().1));
-    } else if let [one, other] = samples[..]
-        && let Some(order) = told_by_name(view.file(&one.head), view.file(&other.head))
+        samples.iter().map(|sample| Some(head(sample).taken.as_ref()?.clock())).collect();
+    let ages: Vec<Option<u64>> = samples.iter().map(&age).collect();
+    let has_both = |sample: &T| age(sample).is_some() && counted(sample).is_some();
+    if clocks.is_some_and(|clocks| are_true(&clocks, &ages)) {
+        samples.sort_by_key(clock);
+    } else if let [one, other] = samples
+        && let Some(order) = told_by_name(view.file(head(one)), view.file(head(other)))
     {
         if order.is_gt() {
             samples.reverse();
         }
-    } else if samples.iter().all(|fcstat| key(fcstat).is_some()) {
-        let mut sorted = samples.clone();
-        sorted.sort_by_key(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
-        if sorted.is_sorted_by_key(|fcstat| fcstat.traffic.input_requests.map(|read| read.value)) {
-            *samples = sorted;
+    } else if samples.iter().all(has_both) {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by_key(&age);
+        if sorted.is_sorted_by_key(&counted) {
+            samples.copy_from_slice(&sorted);
         }
     }
+}
+
+/// Puts the samples of one port in the order of time, and leaves out what was captured twice.
+pub(super) fn in_order(view: &View<'_>, samples: &mut Vec<&Fcstat>) {
+    let age = |fcstat: &Fcstat| fcstat.seconds_since_reset.map(|read| read.value);
+    let requests = |fcstat: &Fcstat| fcstat.traffic.input_requests.map(|read| read.value);
+    by_time(view, samples, |one| &one.head, |one| age(one), |one| requests(one));
     samples.dedup_by(|later, earlier| same_moment(earlier, later));
     // An adapter that was exchanged counts for itself.
     let wwpn = samples.iter().rev().find_map(|fcstat| fcstat.wwpn).map(|read| read.value);
     samples.retain(|fcstat| fcstat.wwpn.is_none_or(|read| Some(read.value) == wwpn));
     // What was counted before a reset cannot be compared with what was counted after it.
-    let age = |fcstat: &Fcstat| fcstat.seconds_since_reset.map(|read| read.value);
     let reset =
         |pair: &[&Fcstat]| age(pair[0]).zip(age(pair[1])).is_some_and(|(one, two)| two < one);
     if let Some(last) = samples.windows(2).rposition(reset) {
@@ -253,7 +262,7 @@ pub(super) fn in_order(view: &View<'_>, samples: &mut Vec<&Fcstat>) {
 
 /// Which of two files was taken first, where their names say so and are alike otherwise: `vios1_before.txt`,
 /// `vios1_after.txt`. Counters that were reset between are younger in the later one, and would be taken for the earlier.
-pub(super) fn told_by_name(one: &str, other: &str) -> Option<Ordering> {
+fn told_by_name(one: &str, other: &str) -> Option<Ordering> {
     const WORDS: [(&str, &str); 4] =
         [("before", "after"), ("pre", "post"), ("vorher", "nachher"), ("old", "new")];
     let words = |name: &str| {
@@ -285,7 +294,7 @@ const APART: f64 = 60.0;
 /// Whether these clocks of one zone can be those of counters of these ages. Files that were copied have the times of their
 /// copies: a counter that is younger than the one before it was reset in between, and is no older than the time between; no
 /// other has grown older by more than that.
-pub(super) fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
+fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
     if clocks.windows(2).any(|pair| pair[0].0 != pair[1].0) {
         return false;
     }

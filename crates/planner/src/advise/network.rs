@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
-use super::measure::{Counter, Waits, are_true, seconds_between, told_by_name, waits, waits_from};
+use super::measure::{Counter, Waits, by_time, seconds_between, waits, waits_from};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -139,29 +139,11 @@ pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
 
 pub(super) type Sample<'a> = (&'a Entstat, &'a Ethernet);
 
-/// The order of time: by clocks where all have the same, else by the names of their files where these tell, else by the age of
-/// the counters where they grow with it.
+/// The order of time.
 pub(super) fn in_order(view: &View<'_>, samples: &mut [Sample<'_>]) {
     let age = |(_, adapter): &Sample<'_>| adapter.elapsed_seconds.map(|read| read.value);
-    let moved = |(_, adapter): &Sample<'_>| adapter.received.packets.map(|read| read.value);
-    let clocks: Option<Vec<_>> =
-        samples.iter().map(|(run, _)| Some(run.head.taken.as_ref()?.clock())).collect();
-    let ages: Vec<Option<u64>> = samples.iter().map(age).collect();
-    if clocks.is_some_and(|clocks| are_true(&clocks, &ages)) {
-        samples.sort_by_key(|(run, _)| run.head.taken.as_ref().map(|taken| taken.clock().1));
-    } else if let [(one, _), (other, _)] = samples
-        && let Some(order) = told_by_name(view.file(&one.head), view.file(&other.head))
-    {
-        if order.is_gt() {
-            samples.reverse();
-        }
-    } else if ages.iter().all(Option::is_some) {
-        let mut sorted = samples.to_vec();
-        sorted.sort_by_key(age);
-        if sorted.is_sorted_by_key(moved) {
-            samples.copy_from_slice(&sorted);
-        }
-    }
+    let moved = |(_, adapter): &Sample<'_>| Some(adapter.received.packets.map(|read| read.value));
+    by_time(view, samples, |(run, _)| &run.head, age, moved);
 }
 
 pub(super) const EVIDENCE: &str = "entstat -all entN of each shared Ethernet adapter, entstat -d entN of a client, twice, some minutes apart";

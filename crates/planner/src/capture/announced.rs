@@ -28,30 +28,34 @@ pub(super) fn announced(line: &str) -> Option<Announced<'_>> {
     announced_of_host(line, may_run).or_else(by_itself)
 }
 
+/// What scripts put around what they announce.
+fn is_mark(c: char) -> bool {
+    matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':')
+}
+
 /// The same where a host is named.
 fn announced_of_host(line: &str, may_run: bool) -> Option<Announced<'_>> {
     let bytes = line.as_bytes();
     let first = *bytes.first()?;
-    let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
     if first.is_ascii_alphabetic() {
         return behind_host(line).or_else(|| on_host(line, may_run));
     }
-    if !marks(char::from(first)) {
+    if !is_mark(char::from(first)) {
         return None;
     }
-    let signs = line.bytes().take_while(|byte| marks(char::from(*byte)));
+    let signs = line.bytes().take_while(|byte| is_mark(char::from(*byte)));
     if line.len() < 100 && matches!(signs.filter(|byte| *byte != b' ').count(), 1 | 2) {
         // `# vios1 - lspath`
-        let text = line.trim_start_matches(marks);
+        let text = line.trim_start_matches(is_mark);
         let (name, rest) = text.split_once([' ', ':'])?;
-        let rest = rest.trim_start_matches(marks).trim();
+        let rest = rest.trim_start_matches(is_mark).trim();
         let fits = called::looks_like_host(name) && (is_known(rest) || asks_who(rest));
         return fitting(rest).filter(|_| fits).map(|typed| Announced { host: Some(name), typed });
     }
     if line.len() > 200 || !bytes.get(..3)?.iter().all(|byte| *byte == first) {
         return None;
     }
-    let text = line.trim_start_matches(marks).trim_end_matches(marks);
+    let text = line.trim_start_matches(is_mark).trim_end_matches(is_mark);
     // `lspath on erpdb`, `lspath (erpdb)`
     if is_known(text) {
         let (typed, host) = [" on ", " at ", " @ ", " @", " ("].iter().find_map(|before| {
@@ -62,7 +66,7 @@ fn announced_of_host(line: &str, may_run: bool) -> Option<Announced<'_>> {
     }
     let mut from = 0;
     while let Some(gap) = text.get(from..)?.find(' ') {
-        let (before, rest) = (&text[..from + gap], text[from + gap..].trim_start_matches(marks));
+        let (before, rest) = (&text[..from + gap], text[from + gap..].trim_start_matches(is_mark));
         from += gap + 1;
         if !before.is_empty() && (is_known(rest) || asks_who(rest)) {
             let host = called::before_command(before)?;
@@ -134,9 +138,8 @@ fn announced_alone(line: &str, may_run: bool) -> Option<&str> {
     {
         return None;
     }
-    let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
     if first.is_ascii_alphabetic() {
-        let word = || line.split_ascii_whitespace().next().unwrap_or("").trim_end_matches(marks);
+        let word = || line.split_ascii_whitespace().next().unwrap_or("").trim_end_matches(is_mark);
         let level = || {
             matches!(first, b'i' | b'o')
                 && matches!(line.trim_end(), "ioslevel" | "oslevel -s" | "ioscli ioslevel")
@@ -146,7 +149,7 @@ fn announced_alone(line: &str, may_run: bool) -> Option<&str> {
             return None;
         }
     }
-    fitting(line.trim_start_matches(marks).trim_end_matches(marks))
+    fitting(line.trim_start_matches(is_mark).trim_end_matches(is_mark))
 }
 
 /// A command as it is announced, which prose about one is not.
