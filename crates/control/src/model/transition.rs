@@ -61,6 +61,26 @@ pub struct Change {
     pub attributes: Vec<AttributeChange>,
 }
 
+impl Change {
+    /// An object that is there gets another value at once, of what is an attribute to a reader alone.
+    pub(crate) fn live(
+        object: Object,
+        name: &str,
+        attribute: &str,
+        from: Option<String>,
+        to: String,
+    ) -> Change {
+        let attribute = AttributeChange {
+            attribute: attribute.to_owned(),
+            from,
+            to: Some(to),
+            takes_effect: Some(Effect::Live.word().to_owned()),
+        };
+        let name = name.to_owned();
+        Change { verb: Verb::Change, object, name, attributes: vec![attribute] }
+    }
+}
+
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verb = match self.verb {

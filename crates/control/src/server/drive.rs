@@ -1,8 +1,10 @@
 //! Carries operations to their end: asks [`next`] what is to be done, and does it.
 
+use super::change::Begun;
 use super::media;
 use super::registry::{Key, Live, Shown};
-use super::shared::{ApplyOutcome, Ledger, Server};
+use super::shared::{ApplyOutcome, Done, Ledger, Server};
+use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::files::Made;
 use crate::model::resolve::{self, Wanted};
@@ -335,6 +337,38 @@ impl Server {
         self.registry.update(id, |it| (it.step, it.error, it.shown) = (step, error, shown));
         // What is done is done: the next change writes it, or the next server finds the same.
         self.commit_or_warn(ledger, id);
+    }
+
+    /// Has work done that changes no object: begins it, or waits for the same that somebody has begun; false: it was that one. It is done also where how far it
+    /// is cannot be written down.
+    pub(super) async fn have_done(
+        &self,
+        begun: &Begun,
+        is: impl Fn(&Work) -> bool,
+        what: (Kind, Step, Work),
+        done: &Done,
+    ) -> Result<bool, ApiError> {
+        let mut ledger = self.change.lock().await;
+        if let Some(id) = self.registry.running(is) {
+            drop(ledger);
+            begun.with(id, &Done::default());
+            self.registry.ended(id).await;
+            let Operation { step, error, .. } = self.operation(id)?.operation;
+            return match error {
+                Some(error) => Err(error),
+                None if step.has_ended() => Ok(false),
+                None => Err(ApiError::new(Code::Unavailable, "the server is ending")),
+            };
+        }
+        let set = |operation: &mut Operation| {
+            (operation.caller, operation.shown) = (caller::present(), true);
+        };
+        let id = self.registry.begin(what, BTreeSet::new(), set);
+        self.commit_or_warn(&mut ledger, id);
+        drop(ledger);
+        begun.with(id, done);
+        self.drive(id, Facts::default(), &BTreeSet::new()).await?;
+        Ok(true)
     }
 
     /// Stores what is known of files and operations.

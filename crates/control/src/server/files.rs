@@ -7,10 +7,10 @@ use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::files::{self, Made};
 use crate::model::pools;
-use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::model::transition::Change;
 use crate::operation::{Facts, Kind, Step, Work};
 use crate::supervisor::View;
-use fabric::attribute::{Effect, Object, attr};
+use fabric::attribute::{Object, attr};
 use spec::VolumeKind;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -128,18 +128,8 @@ impl Server {
             FileAct::Accept => (Made::Taken, "what is there now"),
             FileAct::Recreate => (Made::Again, "an empty one"),
         };
-        let attribute = AttributeChange {
-            attribute: "file".to_owned(),
-            from: Some("the one that was opened".to_owned()),
-            to: Some(to.to_owned()),
-            takes_effect: Some(Effect::Live.word().to_owned()),
-        };
-        let change = Change {
-            verb: Verb::Change,
-            object: Object::Volume,
-            name: name.to_owned(),
-            attributes: vec![attribute],
-        };
+        let from = Some("the one that was opened".to_owned());
+        let change = Change::live(Object::Volume, name, "file", from, to.to_owned());
         let mut done = Done { changes: vec![change], ..Done::default() };
         if dry_run {
             return Ok(done);

@@ -11,10 +11,10 @@ use crate::model::loss::has_client;
 use crate::model::map::SharedMap;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
-use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::model::transition::Change;
 use crate::reconcile::Subject;
 use fabric::attribute::words::AdapterKind;
-use fabric::attribute::{Effect, Object, attr};
+use fabric::attribute::{Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
 use protocol::message::{AdapterStatus, Status};
@@ -125,19 +125,8 @@ impl Server {
         next.allocations.maxima.remove(name);
         let channels = |desired| resolve::channels(desired, name, set).to_string();
         let (from, to) = (channels(&now), channels(&next));
-        let attribute = AttributeChange {
-            attribute: "channels".to_owned(),
-            from: Some(from),
-            to: Some(to),
-            takes_effect: Some(Effect::Live.word().to_owned()),
-        };
-        let change = Change {
-            verb: Verb::Change,
-            object: Object::Adapter,
-            name: name.to_owned(),
-            attributes: vec![attribute],
-        };
-        let changed = change.attributes.iter().any(|channels| channels.from != channels.to);
+        let changed = from != to;
+        let change = Change::live(Object::Adapter, name, "channels", Some(from), to);
         let mut done = Done::default();
         done.changes.extend(changed.then_some(change));
         if !dry_run && next.allocations != now.allocations {

@@ -4,10 +4,10 @@ use super::shared::{Done, Server};
 use super::snapshots::FrozenLuView;
 use crate::error::{ApiError, Code};
 use crate::model::pools::pool_of;
-use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
-use fabric::attribute::{Attributes, Effect, Object, attr};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::units;
 use protocol::message::{PoolStatus, ProgressStatus};
 use serde::{Deserialize, Serialize};
@@ -185,18 +185,8 @@ impl Server {
             }
         }
         let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        let attribute = AttributeChange {
-            attribute: "lus".to_owned(),
-            from: None,
-            to: Some(format!("without {}", list.join(","))),
-            takes_effect: Some(Effect::Live.word().to_owned()),
-        };
-        let change = Change {
-            verb: Verb::Change,
-            object: Object::Pool,
-            name: pool.to_owned(),
-            attributes: vec![attribute],
-        };
+        let left = format!("without {}", list.join(","));
+        let change = Change::live(Object::Pool, pool, "lus", None, left);
         let done = Done { changes: vec![change], ..Done::default() };
         if dry_run {
             return Ok(done);

@@ -200,18 +200,10 @@ impl Registry {
         before
     }
 
-    /// The restart of a data plane that goes on.
-    pub(super) fn restart_of(&self, name: &str) -> Option<u64> {
+    /// The first operation of such work that goes on.
+    pub(super) fn running(&self, is: impl Fn(&Work) -> bool) -> Option<u64> {
         let inner = self.inner();
-        let is = |operation: &&Operation| matches!(&operation.work, Work::Restart { dataplane, .. } if dataplane == name);
-        inner.journal.running().find(is).map(|operation| operation.id)
-    }
-
-    /// The detaching of an LU that goes on.
-    pub(super) fn detach_of(&self, name: &str) -> Option<u64> {
-        let inner = self.inner();
-        let is = |operation: &&Operation| matches!(&operation.work, Work::Detach { volume, .. } if volume == name);
-        inner.journal.running().find(is).map(|operation| operation.id)
+        inner.journal.running().find(|it| is(&it.work)).map(|operation| operation.id)
     }
 
     /// Whether changes or restarts are under way.

@@ -7,10 +7,9 @@ use crate::error::{ApiError, Code};
 use crate::model::loss::{has_client, stays_away};
 use crate::model::resolve;
 use crate::model::san::dataplane_of_port;
-use crate::operation::{Facts, Kind, Operation, Step, Work};
+use crate::operation::{Kind, Step, Work};
 use crate::supervisor::View;
 use fabric::attribute::Object;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Server {
@@ -85,28 +84,13 @@ impl Server {
                 ));
             }
         }
-        let mut ledger = self.change.lock().await;
-        if let Some(id) = self.registry.restart_of(name) {
-            drop(ledger);
-            begun.with(id, &Done::default());
-            self.registry.ended(id).await;
-            let Operation { step, error, .. } = self.operation(id)?.operation;
-            return match error {
-                Some(error) => Err(error),
-                None if step.has_ended() => Ok(Done::default()),
-                None => Err(ApiError::new(Code::Unavailable, "the server is ending")),
-            };
-        }
+        let is = |work: &Work| matches!(work, Work::Restart { dataplane, .. } if dataplane == name);
         let work = Work::Restart { dataplane: name.to_owned(), pid: view.pid };
-        let set = |operation: &mut Operation| {
-            (operation.caller, operation.shown) = (caller::present(), true);
-        };
-        let id = self.registry.begin((Kind::Restart, Step::Restarting, work), BTreeSet::new(), set);
         // Who has no room to write that down may need the restart all the more.
-        self.commit_or_warn(&mut ledger, id);
-        drop(ledger);
-        begun.with(id, &Done::default());
-        self.drive(id, Facts::default(), &BTreeSet::new()).await?;
+        let what = (Kind::Restart, Step::Restarting, work);
+        if !self.have_done(begun, is, what, &Done::default()).await? {
+            return Ok(Done::default());
+        }
         self.trail.changed(
             caller::present(),
             "done",

@@ -4,9 +4,9 @@ use super::shared::{Done, Server};
 use super::trace::refusal;
 use crate::error::{ApiError, Code};
 use crate::model::pools::{pool_of, volumes_of};
-use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::model::transition::Change;
 use crate::model::{Desired, MAIN, home};
-use fabric::attribute::{Effect, Object};
+use fabric::attribute::Object;
 use protocol::message::{Failure, FailureCode, PoolStatus, RollbackSpec};
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
@@ -140,17 +140,8 @@ impl Server {
             };
             rollbacks.push((volume, lu, made.number));
         }
-        let attribute = AttributeChange {
-            attribute: "content".to_owned(),
-            from: None,
-            to: Some(format!("snapshot {name}")),
-            takes_effect: Some(Effect::Live.word().to_owned()),
-        };
-        let change = |volume: &&String| Change {
-            verb: Verb::Change,
-            object: Object::Volume,
-            name: (*volume).clone(),
-            attributes: vec![attribute.clone()],
+        let change = |volume: &str| {
+            Change::live(Object::Volume, volume, "content", None, format!("snapshot {name}"))
         };
         let done = Done {
             changes: rollbacks.iter().map(|(volume, ..)| change(volume)).collect(),
