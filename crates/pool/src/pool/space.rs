@@ -6,6 +6,7 @@
 
 use super::slots::Leg;
 use super::*;
+use crate::rebalance::{Share, deadband};
 use crate::tables::Lu;
 
 /// Chunks of an LU for which there has to be space.
@@ -131,7 +132,7 @@ impl Pool {
         if !thick && (self.full.waits(tier) || !self.has_room(one)) {
             return false;
         }
-        let Some(ids) = self.pick(tier, legs) else { return false };
+        let Some(ids) = self.pick(key, tier, legs) else { return false };
         let mut records = Vec::new();
         let mut slot_legs = Vec::new();
         for (leg, id) in ids.into_iter().enumerate() {
@@ -160,19 +161,38 @@ impl Pool {
         true
     }
 
-    /// The chunks that the next chunk of an LU gets: of the groups that have most, and there of the PVs that have most.
-    fn pick(&self, tier: u8, legs: u8) -> Option<Vec<ChunkId>> {
+    /// What a chunk of an LU gets: of the groups that have most.
+    fn pick(&self, key: (u32, u32), tier: u8, legs: u8) -> Option<Vec<ChunkId>> {
         let mut groups: Vec<(u32, u8)> =
             self.free_by_group(tier).into_iter().map(|(group, free)| (free, group)).collect();
         groups.sort_by_key(|(free, group)| (std::cmp::Reverse(*free), *group));
         let of_group = |(_, group): &(u32, u8)| {
-            let pvs =
-                self.usable(tier).filter(|pv| self.tables.pvs[usize::from(*pv)].group == *group);
-            let pv = pvs.max_by_key(|pv| (self.free_of(*pv), std::cmp::Reverse(*pv)))?;
+            let pv = self.pv_for(key, tier, *group)?;
             self.tables.pvs[usize::from(pv)].peek(pv, &self.taken)
         };
         let picked: Option<Vec<ChunkId>> = groups.iter().take(legs.into()).map(of_group).collect();
         picked.filter(|picked| picked.len() == usize::from(legs))
+    }
+
+    /// The PV of a group that gets a chunk of an LU. PVs are filled alike, by their size; among those that are as full as the others, or nearly so, the chunks of an LU take turns, so that
+    /// neighbours are on different ones and all of them work for it.
+    fn pv_for(&self, (lu, vchunk): (u32, u32), tier: u8, group: u8) -> Option<u16> {
+        let of_group =
+            self.usable(tier).filter(|pv| self.tables.pvs[usize::from(*pv)].group == group);
+        let share = |pv| {
+            let size = self.tables.pvs[usize::from(pv)].chunks().saturating_sub(self.own_of(pv));
+            Share { pv, size, used: size.saturating_sub(self.free_of(pv)) }
+        };
+        let shares: Vec<Share> = of_group.map(share).filter(|pv| pv.used < pv.size).collect();
+        // As if all were as full as the emptiest.
+        let fill = |pv: &Share| (u64::from(pv.used) << 32) / u64::from(pv.size);
+        let least = shares.iter().map(fill).min()?;
+        let near = |pv: &&Share| {
+            let alike = ((least * u64::from(pv.size)) >> 32) as u32;
+            pv.used <= alike + deadband(alike)
+        };
+        let near: Vec<&Share> = shares.iter().filter(near).collect();
+        Some(near[(lu as usize + vchunk as usize) % near.len()].pv)
     }
 
     /// PVs of a tier on which chunks are given out.

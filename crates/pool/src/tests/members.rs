@@ -145,6 +145,31 @@ fn chunks_that_could_not_be_copied_are_tried_again() {
     world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
 }
 
+/// A small LU beside others is on all PVs as a large one is, so that each of them works for it.
+#[test]
+fn the_chunks_of_an_lu_take_turns_on_the_pvs() {
+    let mut world = pool_of(60, 0);
+    let sizes = [7, 12, 1, 9];
+    for chunks in sizes {
+        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0 }));
+    }
+    for (lu, chunks) in (1..).zip(sizes) {
+        let mut on = [0; 3];
+        for vchunk in (0..chunks).map(u64::from) {
+            ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB));
+            let at = part(lu, vchunk * CHUNK_BYTES, 4 * KIB);
+            let Lookup::There { legs: [(pv, _), _], .. } = world.pool.lookup(at) else {
+                panic!("it is there")
+            };
+            on[usize::from(pv)] += 1;
+        }
+        let [least, most] = [on.iter().min(), on.iter().max()].map(|count| *count.unwrap());
+        assert!(most - least <= 1, "LU {lu} has {on:?}");
+    }
+    let used: Vec<u32> = world.pool.pvs().map(|pv| pv.used).collect();
+    assert!(used.iter().all(|used| (8..=11).contains(used)), "{used:?}");
+}
+
 /// Nothing of a PV that leaves can be read, neither chunks nor home records: who works with the others does not notice, and what could not be copied moves when it can.
 #[test]
 fn a_checkpoint_needs_no_home_record_that_cannot_be_read() {
@@ -167,7 +192,7 @@ fn a_checkpoint_needs_no_home_record_that_cannot_be_read() {
         assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
     }
     assert!(world.pool.is_serving());
-    assert_eq!(refused(&mut world, write(2, 4 * KIB, 4 * KIB)), None);
+    assert_eq!(refused(&mut world, write(3, 4 * KIB, 4 * KIB)), None);
     let now = world.pool.removals().next().map(|now| (now.moved > 0, now.failed > 0));
     assert_eq!(now, Some((true, true)), "what is left is what was not deleted");
     // It can be read again, here and by whoever opens it.
