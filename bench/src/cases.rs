@@ -9,6 +9,7 @@ use crate::neighbours::{self, Neighbours};
 use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
+use crate::pools::{self, Pools};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
 use crate::{control, idle, ring};
 use anyhow::{Context as _, Result, anyhow};
@@ -42,6 +43,7 @@ enum Kind {
     Control,
     Npiv(Npiv),
     Neighbours(Neighbours),
+    Pools(Pools),
 }
 
 /// All cases, in the order in which they are run.
@@ -84,6 +86,11 @@ pub(crate) fn all() -> Vec<Case> {
         title,
         kind: Kind::Neighbours(kind),
     }));
+    cases.extend(pools::cases().into_iter().map(|(name, title, kind)| Case {
+        name,
+        title,
+        kind: Kind::Pools(kind),
+    }));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
@@ -121,6 +128,7 @@ impl Case {
             Kind::Ring => ring::run(),
             Kind::Control => control::run(settled),
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
+            Kind::Pools(kind) => pools::run(&mut stage, kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
         }
         .with_context(|| format!("case {}", self.name))

@@ -1,15 +1,13 @@
 //! The control plane with a large state: what a change, and what a look at it, takes. The figures have the command that asks in them.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::figure::{Figure, Round, Series};
-use crate::process::{self, Process};
-use crate::stage::Settled;
+use crate::served::Server;
+use crate::stage::{self, Settled};
 
 /// Adapters of virtual Fibre Channel, beside as many volumes and ten times as many masks: a state of the usual size, and a large one.
 const SMALL: usize = 10;
@@ -60,20 +58,16 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
 
 /// Milliseconds of each step.
 fn round(settled: &Settled, count: usize) -> Result<Vec<f64>> {
-    let folder =
-        tempfile::Builder::new().prefix("tlb").tempdir().context("cannot make a folder")?;
+    let folder = stage::folder()?;
     std::fs::write(folder.path().join("state.toml"), state(count)).context("the state")?;
-    let (program, cpus) = (&settled.server, &settled.server_cpus);
-    let mut server = Server { program, folder: folder.path(), cpus, process: None };
-    server.start()?;
+    let mut server = Server::start(&settled.server, folder.path(), &settled.server_cpus)?;
     let mut took = Vec::new();
     for (step, words) in STEPS {
         if words.is_empty() {
             // The end of the old one is not part of the start.
-            server.ask(&["stop"])?;
-            server.process = None;
+            server.stop()?;
             let begun = Instant::now();
-            server.start()?;
+            server.start_again()?;
             took.push(ms(begun));
             continue;
         }
@@ -93,7 +87,7 @@ fn round(settled: &Settled, count: usize) -> Result<Vec<f64>> {
 }
 
 /// The median of some changes, one after the other: what the clock brings beside one is not its cost.
-fn changes(server: &Server<'_>) -> Result<f64> {
+fn changes(server: &Server) -> Result<f64> {
     let mut took = Vec::new();
     for queues in ["4", "3"].into_iter().cycle().take(CHANGES) {
         let begun = Instant::now();
@@ -106,49 +100,6 @@ fn changes(server: &Server<'_>) -> Result<f64> {
 
 fn ms(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
-}
-
-/// A server and its data plane, which end with it.
-struct Server<'a> {
-    program: &'a Path,
-    folder: &'a Path,
-    cpus: &'a [usize],
-    process: Option<Process>,
-}
-
-impl Drop for Server<'_> {
-    fn drop(&mut self) {
-        // If it does not answer, there is nobody to say it to.
-        let _ = self.ask(&["stop", "--with-dataplanes"]);
-    }
-}
-
-impl Server<'_> {
-    fn of_folder(&self, mut command: Command) -> Command {
-        command.current_dir(self.folder).env("TRUNKLINE_DIR", self.folder);
-        command
-    }
-
-    /// Starts it, until it answers.
-    fn start(&mut self) -> Result<()> {
-        let mut command = self.of_folder(process::on_cpus(self.cpus, self.program));
-        command.arg("serve");
-        let mut process = Process::start(command, "serve", self.folder)?;
-        process.wait_until(self.folder, || self.ask(&["dataplane", "list"]).is_ok())?;
-        self.process = Some(process);
-        Ok(())
-    }
-
-    fn ask(&self, words: &[&str]) -> Result<String> {
-        let output = self
-            .of_folder(Command::new(self.program))
-            .args(words)
-            .output()
-            .context("cannot run trunkline")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "trunkline {}: {said}", words.join(" "));
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
 }
 
 /// So many adapters, each zoned to one target with ten LUNs that ten adapters share, each of which a mask of its own gives to each.

@@ -8,6 +8,8 @@
 //! | `cases` | who takes part in what |
 //! | `stage` | servers, rounds, and what one round of a load measures |
 //! | `ours`, `peer`, `native` | the data plane, qemu-storage-daemon, fio |
+//! | `served` | the server with its control plane |
+//! | `pools` | LUs of storage pools |
 //! | `npiv`, `chart` | virtual Fibre Channel: one queue and many; plots |
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `idle`, `ring` | cases without a load |
@@ -15,7 +17,7 @@
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
 //!
-//! The client is the load generator of the crate `partition`, for all servers the same. A control plane runs in `control` only.
+//! The client is the load generator of the crate `partition`, for all servers the same. A control plane runs in `control` and `pools` only.
 
 mod bars;
 mod cases;
@@ -29,9 +31,11 @@ mod neighbours;
 mod npiv;
 mod ours;
 mod peer;
+mod pools;
 mod process;
 mod report;
 mod ring;
+mod served;
 mod stage;
 
 use std::path::PathBuf;

@@ -21,6 +21,8 @@ pub(crate) enum Node {
     Buffered(PathBuf),
     /// A file with O_DIRECT.
     Direct(PathBuf),
+    /// An image in the format qcow2, through the page cache.
+    Qcow2(PathBuf),
 }
 
 /// How QEMU does file I/O.
@@ -47,7 +49,7 @@ impl Settings {
     pub(crate) fn all_for(node: &Node) -> Vec<Settings> {
         let aio: &[Option<Aio>] = match node {
             Node::Null { .. } => &[None],
-            Node::Buffered(_) => &[None, Some(Aio::IoUring)],
+            Node::Buffered(_) | Node::Qcow2(_) => &[None, Some(Aio::IoUring)],
             Node::Direct(_) => &[None, Some(Aio::Native), Some(Aio::IoUring)],
         };
         [false, true]
@@ -127,6 +129,13 @@ fn blockdev(node: &Node, aio: Option<Aio>) -> String {
         }
         Node::Buffered(path) => {
             format!("driver=file,node-name=node0,filename={}{aio}", path.display())
+        }
+        Node::Qcow2(path) => {
+            let path = path.display();
+            format!(
+                "driver=qcow2,node-name=node0,file.driver=file,file.filename={path}{}",
+                aio.replace(",aio", ",file.aio")
+            )
         }
         Node::Direct(path) => {
             format!("driver=file,node-name=node0,filename={},cache.direct=on{aio}", path.display())

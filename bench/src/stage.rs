@@ -304,7 +304,7 @@ pub(crate) fn fill(path: &Path) -> Result<()> {
 }
 
 /// One round of a load against a server.
-fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
+pub(crate) fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
     let load = LoadOptions { server_pid: Some(seat.pid), ..load.clone() };
     let looks = RefCell::new(Looks::default());
     let mut progress = |progress: &Progress| looks.borrow_mut().look(seat.pid, progress);

@@ -78,6 +78,8 @@ struct State {
     fail: [Option<i32>; KINDS],
     served: [u64; KINDS],
     slow: Option<(Duration, Duration)>,
+    /// When each of the requests that it works on at a time has ended; none: it works on all of them.
+    busy: Vec<Instant>,
     spoil: Option<Fault>,
     random: u64,
     held: Vec<Held>,
@@ -227,6 +229,11 @@ impl Disk {
     /// From now on every read and write takes a time between these, and they end out of order.
     pub fn slow(&self, shortest: Duration, longest: Duration) {
         self.inner.state().slow = Some((shortest, longest));
+    }
+
+    /// It works on so many slow requests at a time, and on no other before one of them has ended.
+    pub fn depth(&self, depth: usize) {
+        self.inner.state().busy = vec![Instant::now(); depth];
     }
 
     /// From now on a part of the writes is done wrong.
@@ -451,6 +458,10 @@ impl State {
         // A linear congruence is random enough to end out of order.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let part = f64::from((self.random >> 33) as u32) / f64::from(1_u32 << 31);
-        Some(Instant::now() + shortest + longest.saturating_sub(shortest).mul_f64(part))
+        let takes = shortest + longest.saturating_sub(shortest).mul_f64(part);
+        let now = Instant::now();
+        let Some(free) = self.busy.iter_mut().min() else { return Some(now + takes) };
+        *free = now.max(*free) + takes;
+        Some(*free)
     }
 }

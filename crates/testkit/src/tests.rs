@@ -53,6 +53,28 @@ fn held_requests_are_in_the_kernel_until_they_are_let_go() {
     assert_eq!((disk.held(Kind::Write), disk.content(0, 4096)), (0, vec![3; 4096]));
 }
 
+/// However many it is given at once: no time is too short for what is one after the other.
+#[test]
+fn a_disk_with_one_head_works_on_one_request_at_a_time() {
+    if !is_root("a disk with one head below the kernel") {
+        return;
+    }
+    let disk = Disk::new(MIB);
+    let file = open(&disk);
+    let takes = Duration::from_millis(10);
+    disk.depth(1);
+    disk.slow(takes, takes);
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for at in 0..4 {
+            let file = &file;
+            scope.spawn(move || file.write_all_at(&[1; 4096], at * 4096).expect("write"));
+        }
+    });
+    assert!(begun.elapsed() >= 4 * takes);
+    assert_eq!(disk.content(0, 4 * 4096), vec![1; 4 * 4096]);
+}
+
 #[test]
 fn requests_that_are_slow_end_out_of_order_and_all_end() {
     if !is_root("a disk that is slow below the kernel") {

@@ -90,6 +90,8 @@ pub(super) struct Lane {
     order: Order,
     part: Part,
     block_bytes: u32,
+    /// Bytes from one block to the next.
+    step: u64,
     cursor: u64,
     reading_back: bool,
     flush_every: u32,
@@ -133,6 +135,7 @@ impl Lane {
             order: options.order,
             part,
             block_bytes: options.block_bytes,
+            step: options.step(),
             cursor: 0,
             reading_back: false,
             flush_every: options.flush_every.unwrap_or(0),
@@ -250,7 +253,7 @@ impl Lane {
     }
 
     fn offset(&self, block: u64) -> u64 {
-        self.part.first_byte + block * u64::from(self.block_bytes)
+        self.part.first_byte + block * self.step
     }
 
     /// Submits until the queue is full or nothing is to be done, and publishes: as a guest's driver does, long before the last one

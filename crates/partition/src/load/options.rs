@@ -52,6 +52,8 @@ pub struct LoadOptions {
     pub offset: u64,
     /// Bytes of the disk to use; up to its end if not said.
     pub length: Option<u64>,
+    /// Bytes from the beginning of one block to that of the next; the blocks lie side by side if not said. Not while verifying.
+    pub stride: Option<u64>,
     /// How long to measure.
     pub duration: Duration,
     /// How many requests to measure at most, over all queues.
@@ -96,6 +98,7 @@ impl Default for LoadOptions {
             block_bytes: 4096,
             offset: 0,
             length: None,
+            stride: None,
             duration: Duration::from_secs(5),
             operations: None,
             warm_up: Duration::ZERO,
@@ -164,6 +167,14 @@ impl LoadOptions {
                 self.offset
             ));
         }
+        if self
+            .stride
+            .is_some_and(|stride| self.verify || stride < block || !stride.is_multiple_of(unit))
+        {
+            return bad(format!(
+                "a stride is a multiple of {unit} bytes, no less than a block, and not verified"
+            ));
+        }
         if disk.read_only && (self.verify || self.read_percent < 100) {
             return bad("the disk is read-only: use 100 % reads without verification".into());
         }
@@ -173,9 +184,14 @@ impl LoadOptions {
         self.split(disk.capacity_bytes)
     }
 
+    /// Bytes from one block to the next.
+    pub(super) fn step(&self) -> u64 {
+        self.stride.unwrap_or(u64::from(self.block_bytes))
+    }
+
     fn split(&self, capacity: u64) -> Result<Vec<Part>, LoadError> {
         let bad = |text: String| Err(LoadError::Options(text));
-        let block = u64::from(self.block_bytes);
+        let block = self.step();
         let left = capacity.saturating_sub(self.offset);
         let length = self.length.unwrap_or(left);
         if length > left {

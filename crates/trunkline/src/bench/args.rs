@@ -190,6 +190,7 @@ impl RunArgs {
             block_bytes: self.size,
             offset: self.offset,
             length: self.length,
+            stride: None,
             duration: self.time,
             operations: self.operations,
             warm_up: self.warm_up,
