@@ -21,8 +21,10 @@ pub(crate) enum Node {
     Buffered(PathBuf),
     /// A file with O_DIRECT.
     Direct(PathBuf),
-    /// An image in the format qcow2, through the page cache.
+    /// An image in the format qcow2, in a file through the page cache.
     Qcow2(PathBuf),
+    /// The same on a block device, with O_DIRECT.
+    Qcow2Device(PathBuf),
 }
 
 /// How QEMU does file I/O.
@@ -50,7 +52,9 @@ impl Settings {
         let aio: &[Option<Aio>] = match node {
             Node::Null { .. } => &[None],
             Node::Buffered(_) | Node::Qcow2(_) => &[None, Some(Aio::IoUring)],
-            Node::Direct(_) => &[None, Some(Aio::Native), Some(Aio::IoUring)],
+            Node::Direct(_) | Node::Qcow2Device(_) => {
+                &[None, Some(Aio::Native), Some(Aio::IoUring)]
+            }
         };
         [false, true]
             .into_iter()
@@ -135,6 +139,12 @@ fn blockdev(node: &Node, aio: Option<Aio>) -> String {
             format!(
                 "driver=qcow2,node-name=node0,file.driver=file,file.filename={path}{}",
                 aio.replace(",aio", ",file.aio")
+            )
+        }
+        Node::Qcow2Device(path) => {
+            let (path, aio) = (path.display(), aio.replace(",aio", ",file.aio"));
+            format!(
+                "driver=qcow2,node-name=node0,file.driver=host_device,file.filename={path},file.cache.direct=on{aio}"
             )
         }
         Node::Direct(path) => {

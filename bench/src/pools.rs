@@ -14,7 +14,7 @@ use testkit::Loop;
 
 use crate::cases::OURS;
 use crate::figure::{Round, Series};
-use crate::peer::{Node, Settings, StorageDaemon};
+use crate::peer::{Aio, Node, Settings, StorageDaemon};
 use crate::served::Server;
 use crate::stage::{self, Contestant, Seat, Settled, Stage};
 
@@ -45,9 +45,18 @@ pub(crate) enum Pools {
     /// An LU on four slow PVs, against one of these.
     Spread,
     /// Writes above a snapshot, each to a place that was not written since, and the same again.
-    Snapshot,
+    Snapshot(On),
     /// A thin LU that is written from its beginning to its end, against a thick one.
     Fill,
+}
+
+/// What PVs and images are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum On {
+    /// Files in the tmpfs, which neither side's ring can read or write itself.
+    Files,
+    /// Block devices in memory, with direct I/O.
+    Devices,
 }
 
 /// All cases: name, title, kind.
@@ -70,7 +79,12 @@ pub(crate) fn cases() -> Vec<(String, String, Pools)> {
             Pools::Chunks,
         ),
         case("pool-spread", "an LU on four slow PVs, and one of these", Pools::Spread),
-        case("pool-snapshot", "4 KiB writes above a snapshot, and on qcow2", Pools::Snapshot),
+        case(
+            "pool-snapshot",
+            "4 KiB writes above a snapshot, and on qcow2",
+            Pools::Snapshot(On::Files),
+        ),
+        case("pool-snapshot-device", "the same on block devices", Pools::Snapshot(On::Devices)),
         case("pool-fill", "a thin LU written in sequence, and a thick one", Pools::Fill),
     ]
 }
@@ -81,7 +95,7 @@ pub(crate) fn run(stage: &mut Stage<'_>, kind: Pools) -> Result<Vec<Series>> {
         Pools::Mapped { read_percent } => mapped(stage, read_percent),
         Pools::Chunks => chunks(stage),
         Pools::Spread => spread(stage),
-        Pools::Snapshot => snapshot(stage.settled),
+        Pools::Snapshot(on) => snapshot(stage.settled, on),
         Pools::Fill => filled(stage.settled),
     }
 }
@@ -112,6 +126,13 @@ impl House {
         let path = device.path().to_owned();
         self.loops.push(device);
         Ok(path)
+    }
+
+    fn place(&mut self, on: On, name: &str, bytes: u64) -> Result<PathBuf> {
+        match on {
+            On::Files => self.file(name, bytes),
+            On::Devices => self.device(name, bytes),
+        }
     }
 
     /// A pool on one file, and an LU of it.
@@ -251,7 +272,7 @@ fn passes(label: &str, about: &str) -> [Series; 2] {
     })
 }
 
-fn snapshot(settled: &Settled) -> Result<Vec<Series>> {
+fn snapshot(settled: &Settled, on: On) -> Result<Vec<Series>> {
     let image = "qemu-storage-daemon, iothread";
     let mut series = [
         passes(OURS, "an LU above a snapshot"),
@@ -261,10 +282,10 @@ fn snapshot(settled: &Settled) -> Result<Vec<Series>> {
     ];
     for _ in 0..settled.rounds {
         let rounds = [
-            above_snapshot(settled, true)?,
-            above_snapshot(settled, false)?,
-            on_qcow2(settled, true)?,
-            on_qcow2(settled, false)?,
+            above_snapshot(settled, on, true)?,
+            above_snapshot(settled, on, false)?,
+            on_qcow2(settled, on, true)?,
+            on_qcow2(settled, on, false)?,
         ];
         for (series, rounds) in series.iter_mut().flatten().zip(rounds.into_iter().flatten()) {
             series.rounds.push(rounds);
@@ -279,9 +300,10 @@ fn twice(settled: &Settled, seat: &Seat) -> Result<[Round; 2]> {
     Ok([stage::driven(seat, &load)?, stage::driven(seat, &load)?])
 }
 
-fn above_snapshot(settled: &Settled, made: bool) -> Result<[Round; 2]> {
-    let house = House::new(settled)?;
-    house.lu(PV_MIB * MIB, LU_MIB * MIB, &[])?;
+fn above_snapshot(settled: &Settled, on: On, made: bool) -> Result<[Round; 2]> {
+    let mut house = House::new(settled)?;
+    let pv = house.place(on, "pv", PV_MIB * MIB)?;
+    house.pool(&[&pv], LU_MIB * MIB, &[])?;
     let seat = house.lu_seat("an LU")?;
     fill(settled, &seat)?;
     if made {
@@ -290,9 +312,20 @@ fn above_snapshot(settled: &Settled, made: bool) -> Result<[Round; 2]> {
     twice(settled, &seat)
 }
 
-fn on_qcow2(settled: &Settled, internal: bool) -> Result<[Round; 2]> {
+fn on_qcow2(settled: &Settled, on: On, internal: bool) -> Result<[Round; 2]> {
     let (folder, files) = (stage::folder()?, files(settled)?);
-    let [base, over] = ["base", "over"].map(|name| files.path().join(name));
+    let [mut base, mut over] = ["base", "over"].map(|name| files.path().join(name));
+    let devices: Vec<Loop> = match on {
+        On::Files => Vec::new(),
+        On::Devices => [&mut base, &mut over]
+            .into_iter()
+            .map(|place| {
+                let device = Loop::new(&sparse(place, PV_MIB * MIB)?, 512);
+                device.path().clone_into(place);
+                Ok(device)
+            })
+            .collect::<Result<_>>()?,
+    };
     let image = |words: &[&str], path: &Path| -> Result<()> {
         let output = Command::new("qemu-img").args(words).arg(path).output().context("qemu-img")?;
         ensure!(
@@ -304,8 +337,11 @@ fn on_qcow2(settled: &Settled, internal: bool) -> Result<[Round; 2]> {
     };
     let size = (LU_MIB * MIB).to_string();
     let daemon = |path: &Path| -> Result<(StorageDaemon, Seat)> {
-        let settings = Settings { iothread: true, aio: None };
-        let node = Node::Qcow2(path.to_owned());
+        let (aio, node) = match on {
+            On::Files => (None, Node::Qcow2(path.to_owned())),
+            On::Devices => (Some(Aio::Native), Node::Qcow2Device(path.to_owned())),
+        };
+        let settings = Settings { iothread: true, aio };
         let daemon = StorageDaemon::start(folder.path(), settled.server_cpu, &node, settings, 1)?;
         let seat = Seat::new(daemon.socket.clone(), daemon.pid(), "qcow2".to_owned());
         Ok((daemon, seat))
@@ -327,8 +363,13 @@ fn on_qcow2(settled: &Settled, internal: bool) -> Result<[Round; 2]> {
         )?;
         &over
     };
-    let (_daemon, seat) = daemon(top)?;
-    twice(settled, &seat)
+    let rounds = {
+        let (_daemon, seat) = daemon(top)?;
+        twice(settled, &seat)
+    };
+    // Whoever uses them ends before them.
+    drop(devices);
+    rounds
 }
 
 fn filled(settled: &Settled) -> Result<Vec<Series>> {
