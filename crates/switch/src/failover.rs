@@ -175,6 +175,8 @@ pub enum Event {
     Settings(Settings),
     /// Of the tokens that were asked for it has these.
     Got(VidSet),
+    /// It has the tokens of these no longer, and somebody else may have them: the data path bridges none of them since their deadline.
+    Lost(VidSet),
     /// Nothing of the VLANs that were closed is on its way.
     Quiet,
 }
@@ -186,7 +188,8 @@ pub enum Act {
     Take(VidSet),
     /// The data path bridges these, too, and the neighbourhood is told.
     Open(VidSet),
-    /// The data path bridges these no more; when that is true everywhere, [`Event::Quiet`]. None are closed before that.
+    /// The data path bridges these no more; when that is true everywhere, [`Event::Quiet`]. None are closed before that but what was lost: then it is
+    /// said once, of all.
     Close(VidSet),
     /// The tokens of these are free.
     GiveBack(VidSet),
@@ -216,6 +219,9 @@ pub struct Machine {
     closing: VidSet,
     #[cfg(test)]
     planted: Option<Planted>,
+    /// Whether tokens are leases in the world of a search.
+    #[cfg(test)]
+    leases: bool,
 }
 
 /// Defects that the search over all orders has to find.
@@ -227,6 +233,12 @@ enum Planted {
     ForgetsAtReload,
     NeverYields,
     StaysInLimbo,
+    /// Of who carries the machine out: the deadline is later than the end of the lease.
+    OutlivesItsLease,
+    /// Likewise: the deadline moves before what was lost is told.
+    RenewsWithoutLoss,
+    /// Likewise: it moves while the data path may not have heard of the loss.
+    RenewsBeforeQuiet,
 }
 
 impl Machine {
@@ -242,6 +254,8 @@ impl Machine {
             closing: VidSet::new(),
             #[cfg(test)]
             planted: None,
+            #[cfg(test)]
+            leases: false,
         }
     }
 
@@ -262,6 +276,12 @@ impl Machine {
                 self.settings = settings;
             }
             Event::Got(got) => return self.got(got),
+            Event::Lost(lost) => {
+                let lost = &self.open & &lost;
+                self.open = &self.open - &lost;
+                self.closing.extend(&lost);
+                return some(lost, Act::Close).into_iter().collect();
+            }
             Event::Quiet => {
                 let quiet = std::mem::take(&mut self.closing);
                 let mut acts: Vec<Act> = some(quiet, Act::GiveBack).into_iter().collect();
