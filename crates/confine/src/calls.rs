@@ -137,7 +137,7 @@ pub fn data_plane() -> Result<(), Unconfined> {
 }
 
 /// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load code into the kernel, change identity,
-/// clocks or names, make devices, or make a socket other than a Unix one or one of an interface's packets: they fail with `EPERM`.
+/// clocks or names, make devices, or make a socket other than a Unix one, one of an interface's packets, or one for TCP: they fail with `EPERM`.
 ///
 /// # Errors
 ///
@@ -150,9 +150,17 @@ pub fn control_plane() -> Result<(), Unconfined> {
     };
     // For an uplink: one that hears nothing before it is bound.
     let (packet, raw) = (AF_PACKET as u64, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    // For etcd, as the runtime makes them.
+    let (inet, inet6) = (AF_INET as u64, AF_INET6 as u64);
+    let tcp = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
     let sockets = (|| {
+        let known = [AF_UNIX, AF_PACKET, AF_INET, AF_INET6];
+        let unknown: Built<Vec<SeccompCondition>> =
+            known.into_iter().map(|family| differs(0, family)).collect();
         Ok(vec![
-            all(vec![differs(0, AF_UNIX)?, differs(0, AF_PACKET)?])?,
+            all(unknown?)?,
+            all(vec![equal(0, inet)?, differs(1, tcp)?])?,
+            all(vec![equal(0, inet6)?, differs(1, tcp)?])?,
             all(vec![equal(0, packet)?, differs(1, raw)?])?,
             all(vec![equal(0, packet)?, differs(2, 0)?])?,
         ])

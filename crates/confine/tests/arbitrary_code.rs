@@ -359,8 +359,12 @@ fn controls() {
     let uplink = || call(SYS_socket, &[AF_PACKET as usize, raw, 0]).is_ok();
     let may = uplink();
     confine::control_plane().unwrap();
+    // For etcd.
+    let tcp = (SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC) as usize;
+    call(SYS_socket, &[AF_INET as usize, tcp, 0]).unwrap();
     for (domain, kind) in [
-        (AF_INET, SOCK_STREAM),
+        (AF_INET, SOCK_RAW),
+        (AF_INET, SOCK_DGRAM),
         (AF_INET6, SOCK_DGRAM),
         (AF_NETLINK, SOCK_RAW),
         (AF_PACKET, SOCK_RAW),

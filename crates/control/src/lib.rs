@@ -31,6 +31,7 @@ pub mod statistics;
 pub mod store;
 mod sum;
 pub mod supervisor;
+pub mod tokens;
 pub mod trail;
 mod trouble;
 #[cfg(not(sim))]

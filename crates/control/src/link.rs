@@ -179,6 +179,11 @@ impl Link for SocketLink {
         let (since, what) = match request {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(spec)
+                if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) =>
+            {
+                (15, "fail over across hosts")
+            }
             Request::PutUplink(spec) if spec.kind == UplinkKind::Packet => {
                 (11, "have uplinks of the kind packet")
             }

@@ -156,6 +156,7 @@ impl Supervisor {
             generation: 0,
             grants: Arc::default(),
             witnesses: Arc::new(Witnesses::beside(passing)),
+            tokens: Arc::default(),
             backoff: Backoff::new(),
             connect_at: None,
             retry_at: None,
@@ -309,6 +310,8 @@ struct SupervisorThread {
     grants: Arc<Mutex<Grants>>,
     /// What they saw of the files that it writes.
     witnesses: Arc<Witnesses>,
+    /// Its leases.
+    tokens: Arc<crate::tokens::Keeper>,
     backoff: Backoff,
     /// When to connect or start again.
     connect_at: Option<Instant>,
@@ -600,7 +603,8 @@ impl SupervisorThread {
         if cfg!(sim) {
             return Ok(());
         }
-        match opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)) {
+        let tokens = Arc::clone(&self.tokens);
+        match opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses), tokens) {
             Ok(theirs) => link.call(&Request::Opener, &[theirs.as_fd()]).map(drop),
             Err(error) => {
                 tracing::warn!(dataplane = %self.spec.name, %error, "it cannot open files and sockets");

@@ -1,7 +1,8 @@
 //! Failover of a shared Ethernet adapter: a thread that carries out what [`switch::failover`] says.
 //!
 //! ```text
-//!   control file ── tokens, beacons ──► Driver ── Machine ──► UplinkPort: which VLANs are in standby
+//!   control file ── tokens, beacons ──► Driver ── Machine ──► UplinkPort: which VLANs are in standby, until when
+//!   or leases in etcd ─────────────────►  │
 //!   the link's carrier ───────────────►   │
 //!                                         └─► FailoverStatus, for who asks
 //! ```
@@ -13,6 +14,7 @@
 //! made again, and until that is noticed, within one beat, the other may bridge as well.
 
 mod control;
+mod lease;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,11 +25,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use control::{Control, Heard};
 use device_net::UplinkPort;
+use lease::Lease;
 use protocol::message::{FailoverStatus, UplinkSpec};
 use rustix::io::Errno;
 use spec::{FailoverMode, FailoverSpec};
 use switch::Vid;
-use switch::failover::{Act, Event, Machine, Mode, Settings, State};
+use switch::failover::{Act, Beacon, Cause, Event, Machine, Mode, Settings, State, VidSet};
 
 use crate::lock::locked;
 use crate::outside::Outside;
@@ -42,7 +45,7 @@ const LINK_EVERY: Duration = Duration::from_millis(250);
 /// The failover of one uplink.
 pub(crate) struct Failover {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Control>>,
+    thread: Option<JoinHandle<Place>>,
 }
 
 struct Shared {
@@ -62,7 +65,54 @@ struct Next {
 
 /// The tokens of an uplink that is stopped: whoever drops it says that nothing of the uplink is on its way any more.
 #[must_use]
-pub(crate) struct Tokens(#[expect(dead_code, reason = "it is kept for its locks")] Option<Control>);
+pub(crate) struct Tokens(#[expect(dead_code, reason = "it is kept for its locks")] Option<Place>);
+
+/// What the partners share.
+enum Place {
+    File(Control),
+    Etcd(Lease),
+}
+
+impl Place {
+    fn open(outside: &Arc<Outside>, failover: &FailoverSpec) -> io::Result<Place> {
+        match failover.lease() {
+            Some(place) => Lease::open(outside, place).map(Place::Etcd),
+            None => Control::open(outside.as_ref(), &failover.control).map(Place::File),
+        }
+    }
+
+    fn is_removed(&self) -> bool {
+        matches!(self, Place::File(control) if control.is_removed())
+    }
+
+    fn take(&mut self, vids: &VidSet) -> VidSet {
+        match self {
+            Place::File(control) => control.take(vids),
+            Place::Etcd(lease) => lease.take(vids),
+        }
+    }
+
+    fn give_back(&mut self, vids: &VidSet) {
+        match self {
+            Place::File(control) => control.give_back(vids),
+            Place::Etcd(lease) => lease.give_back(vids),
+        }
+    }
+
+    fn say(&mut self, beacon: &Beacon) {
+        match self {
+            Place::File(control) => control.say(beacon),
+            Place::Etcd(lease) => lease.say(beacon),
+        }
+    }
+
+    fn hear(&mut self) -> Heard {
+        match self {
+            Place::File(control) => control.hear(),
+            Place::Etcd(lease) => lease.hear(),
+        }
+    }
+}
 
 /// The VLANs of an uplink.
 fn vlans(spec: &UplinkSpec) -> BTreeSet<Vid> {
@@ -94,7 +144,7 @@ impl Failover {
         failover: &FailoverSpec,
         port: Arc<UplinkPort>,
     ) -> io::Result<Failover> {
-        let control = Control::open(outside.as_ref(), &failover.control)?;
+        let place = Place::open(outside, failover)?;
         let identity = memory::random::mix(memory::clock::ticks() ^ u64::from(std::process::id()));
         let machine = Machine::new(identity, settings(spec, failover));
         let shared = Arc::new(Shared {
@@ -109,10 +159,11 @@ impl Failover {
             outside: Arc::clone(outside),
             spec: spec.clone(),
             port,
-            control,
+            place,
             machine,
             closing: None,
             link_up: true,
+            until_ns: 0,
             takeovers: 0,
             since: (None, 0),
         };
@@ -171,36 +222,39 @@ struct Driver {
     outside: Arc<Outside>,
     spec: UplinkSpec,
     port: Arc<UplinkPort>,
-    control: Control,
+    place: Place,
     machine: Machine,
     /// What the port has to have heard of, for VLANs that are being closed.
     closing: Option<u64>,
     link_up: bool,
+    /// How long channels were told that they may go on.
+    until_ns: u64,
     takeovers: u64,
     /// The state that was told last, and when it began, in milliseconds since 1970.
     since: (Option<State>, u64),
 }
 
 impl Driver {
-    fn run(mut self) -> Control {
+    fn run(mut self) -> Place {
         let mut beat = Instant::now();
         loop {
             let left = beat.saturating_duration_since(Instant::now());
             let wait = if self.closing.is_some() { LOOK.min(left) } else { left };
             let Next { spec, stop } = self.wait(wait);
             if stop {
-                return self.control;
+                return self.place;
             }
             if let Some(spec) = spec {
                 self.configure(spec);
             }
             // Without a token's file there is no token.
-            let removed = self.control.is_removed();
+            let removed = self.place.is_removed();
             let up = self.shared.link_up.load(Relaxed) && !removed;
             if up != self.link_up {
                 self.link_up = up;
                 self.step(Event::Link(up));
             }
+            self.look_at_lease();
             if self.closing.is_some_and(|since| self.port.is_quiet(since)) {
                 self.closing = None;
                 self.step(Event::Quiet);
@@ -233,11 +287,24 @@ impl Driver {
         self.show();
     }
 
+    /// What was lost is closed, and only when that is true everywhere do channels hear how long they may go on.
+    fn look_at_lease(&mut self) {
+        let Place::Etcd(lease) = &mut self.place else { return };
+        let (lost, until_ns) = (lease.lost(), lease.until_ns());
+        if !lost.is_empty() {
+            self.step(Event::Lost(lost));
+        }
+        if self.closing.is_none() && until_ns != self.until_ns {
+            self.until_ns = until_ns;
+            self.port.pass_until(until_ns);
+        }
+    }
+
     /// Another file has its path, or none.
     fn open_again(&mut self) {
         let Some(failover) = &self.spec.failover else { return };
-        match Control::open(self.outside.as_ref(), &failover.control) {
-            Ok(control) => self.control = control,
+        match Place::open(&self.outside, failover) {
+            Ok(place) => self.place = place,
             Err(error) => {
                 let (sea, path) = (&failover.sea, failover.control.display());
                 tracing::warn!("{sea}: the control file {path} cannot be opened again: {error}");
@@ -246,7 +313,7 @@ impl Driver {
     }
 
     fn beat(&mut self) {
-        match self.control.hear() {
+        match self.place.hear() {
             Heard::Beacon(beacon) => self.step(Event::Heard(beacon)),
             Heard::Nobody if self.machine.hears().is_some() => self.step(Event::Gone),
             Heard::Nobody | Heard::Nothing => {}
@@ -258,7 +325,7 @@ impl Driver {
         for act in self.machine.step(event) {
             match act {
                 Act::Take(vids) => {
-                    let got = self.control.take(&vids);
+                    let got = self.place.take(&vids);
                     self.step(Event::Got(got));
                 }
                 Act::Open(vids) => {
@@ -267,8 +334,8 @@ impl Driver {
                     self.port.announce(vids);
                 }
                 Act::Close(_) => self.closing = Some(self.show()),
-                Act::GiveBack(vids) => self.control.give_back(&vids),
-                Act::Say(beacon) => self.control.say(&beacon),
+                Act::GiveBack(vids) => self.place.give_back(&vids),
+                Act::Say(beacon) => self.place.say(&beacon),
             }
         }
     }
@@ -286,8 +353,14 @@ impl Driver {
             let sea = self.spec.failover.as_ref().map_or("", |failover| failover.sea.as_str());
             tracing::info!("{sea}: {}: {}", state.word(), cause.word());
         }
-        let removed = self.control.is_removed();
-        let reason = if removed { "the control file was removed" } else { cause.word() };
+        let trouble = match &self.place {
+            Place::File(control) => control.is_removed().then_some("the control file was removed"),
+            Place::Etcd(lease) if [Cause::TokenTaken, Cause::Yielding].contains(&cause) => {
+                lease.trouble()
+            }
+            Place::Etcd(_) => None,
+        };
+        let reason = trouble.unwrap_or(cause.word());
         let heard = self.machine.hears();
         *locked(&self.shared.status) = FailoverStatus {
             state: state.word().to_owned(),

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use block::{Files, Here, Testimony};
-use protocol::opener::{self, Opener};
+use protocol::opener::{self, Holds, Opener, Wants};
 use protocol::place::{Access, Place, listen, reach};
 use rustix::fs::OFlags;
 use spec::UplinkSpec;
@@ -71,6 +71,14 @@ impl Outside {
         match self {
             Outside::Here => memory::interface::is_up(interface),
             Outside::Opener(opener) => opener.link(interface),
+        }
+    }
+
+    /// What the holder of leases has, which only a control plane keeps.
+    pub(crate) fn tokens(&self, wants: Wants, holder: BorrowedFd<'_>) -> io::Result<Holds> {
+        match self {
+            Outside::Here => Err(io::Error::other("leases need `trunkline serve`")),
+            Outside::Opener(opener) => opener.tokens(wants, holder),
         }
     }
 

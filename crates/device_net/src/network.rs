@@ -148,7 +148,8 @@ impl Network {
         let id = PortId(u16::try_from(at).expect("a data plane has fewer queues than that"));
         let pairs = (0..pairs).map(|_| Pair::default()).collect();
         let (name, network) = (name.to_owned(), Arc::downgrade(self));
-        let port = Arc::new(Port { id, name, pairs, network });
+        let until_ns = AtomicU64::new(FOR_EVER);
+        let port = Arc::new(Port { id, name, pairs, until_ns, network });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
         match members.ports.get_mut(at) {
@@ -323,8 +324,13 @@ pub(crate) struct Port {
     /// Of its adapter or uplink.
     name: String,
     pub(crate) pairs: Box<[Pair]>,
+    /// It passes frames until then, in nanoseconds of [`clock::boot_ns`]; or for ever. Channels look at it with each batch of frames.
+    pub(crate) until_ns: AtomicU64,
     network: Weak<Network>,
 }
+
+/// No deadline.
+pub(crate) const FOR_EVER: u64 = u64::MAX;
 
 impl Drop for Port {
     /// Nobody can put a frame into its inboxes any more, and nobody will take those out that are there.

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use channel::QueueId;
 use crossbeam_queue::ArrayQueue;
 use memory::clock;
-use switch::{News, PortId, Sizes, Switch};
+use switch::{News, PortId, PortSpec, Sizes, Switch, Vids};
 
-use crate::network::{Network, Port};
+use crate::network::{FOR_EVER, Network, Port};
 use crate::trace::Tracer;
 
 /// MAC addresses that a network learns.
@@ -51,6 +51,8 @@ pub(crate) struct Replica {
     /// What was taken over of the network.
     version: u64,
     ports: Vec<Option<Place>>,
+    /// Ports that pass frames until a deadline, and what of them is passed on now.
+    leased: Vec<Leased>,
     heard: Arc<ArrayQueue<News>>,
     others: Vec<Arc<ArrayQueue<News>>>,
     /// RX queues on this channel: of which pair of which port.
@@ -65,6 +67,27 @@ pub(crate) struct Replica {
 struct Place {
     port: Arc<Port>,
     revision: u64,
+}
+
+/// A port with a deadline.
+#[derive(Debug)]
+struct Leased {
+    port: Arc<Port>,
+    spec: PortSpec,
+    /// The deadline has passed: all of its VLANs are in standby.
+    lapsed: bool,
+}
+
+impl Leased {
+    fn has_passed(port: &Port) -> bool {
+        clock::boot_ns() >= port.until_ns.load(Acquire)
+    }
+
+    /// As the switch is to have it.
+    fn shown(&self) -> PortSpec {
+        let standby = if self.lapsed { Vids::ALL } else { self.spec.standby.clone() };
+        PortSpec { standby, ..self.spec.clone() }
+    }
 }
 
 /// Where a frame goes.
@@ -91,6 +114,7 @@ impl Replica {
             }),
             version: 0,
             ports: Vec::new(),
+            leased: Vec::new(),
             heard: network.listen(channel),
             others: Vec::new(),
             here: Vec::new(),
@@ -112,6 +136,9 @@ impl Replica {
     /// Takes over what has changed, and what others have learned. To be called before a batch of frames; the moment of it in nanoseconds.
     pub(crate) fn catch_up(&mut self) -> u64 {
         let now_ns = clock::to_ns(clock::ticks());
+        if !self.leased.is_empty() {
+            self.look_at_deadlines();
+        }
         let version = self.network.version();
         let has_changed = version != self.version;
         if has_changed {
@@ -132,6 +159,17 @@ impl Replica {
         now_ns
     }
 
+    /// A port whose deadline has passed passes nothing from this batch on, and one whose deadline was moved does again.
+    fn look_at_deadlines(&mut self) {
+        for one in &mut self.leased {
+            let lapsed = Leased::has_passed(&one.port);
+            if lapsed != one.lapsed {
+                one.lapsed = lapsed;
+                self.switch.set_port(one.port.id, one.shown());
+            }
+        }
+    }
+
     #[cold]
     fn take_over(&mut self) {
         let (entries, others) = self.network.look(self.channel);
@@ -142,7 +180,12 @@ impl Replica {
         let mut entries = entries.into_iter();
         for (index, place) in self.ports.iter_mut().enumerate() {
             let id = PortId(index as u16);
-            let Some(entry) = entries.next().flatten() else {
+            let entry = entries.next().flatten();
+            let known = entry.as_ref().zip(place.as_ref());
+            if known.is_none_or(|(entry, place)| place.revision != entry.revision) {
+                self.leased.retain(|one| one.port.id != id);
+            }
+            let Some(entry) = entry else {
                 self.switch.remove_port(id);
                 *place = None;
                 continue;
@@ -151,6 +194,12 @@ impl Replica {
                 continue;
             }
             match entry.spec {
+                Some(spec) if entry.port.until_ns.load(Acquire) != FOR_EVER => {
+                    let (port, lapsed) = (Arc::clone(&entry.port), Leased::has_passed(&entry.port));
+                    let leased = Leased { port, spec, lapsed };
+                    self.switch.set_port(id, leased.shown());
+                    self.leased.push(leased);
+                }
                 Some(spec) => self.switch.set_port(id, spec),
                 None => self.switch.remove_port(id),
             }
@@ -196,10 +245,44 @@ impl Replica {
 
 #[cfg(test)]
 mod tests {
-    use switch::{Announcement, Claim, Mac, PortSpec, Vid};
+    use std::sync::atomic::Ordering::Release;
+
+    use switch::{Announcement, Claim, Mac, PortSpec, Reason, Vid, View};
 
     use super::*;
     use crate::network::Networks;
+
+    #[test]
+    fn a_port_passes_frames_until_its_deadline_and_again_when_that_has_moved() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let spec = || Some(PortSpec::access(Vid::new(1).unwrap()));
+        let network = Networks::default().named("net");
+        let [client, uplink] = ["client", "uplink"].map(|name| network.join(name, 1));
+        uplink.until_ns.store(0, Release);
+        network.set(&client, spec());
+        network.set(&uplink, spec());
+        let mut replica = Replica::new(&network, 0);
+        let mut passes = || {
+            [&client, &uplink].map(|from| {
+                let mut frame = [0; 60];
+                frame[..12].copy_from_slice(&[255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 9]);
+                frame[11] = from.id.0 as u8;
+                frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+                let now_ns = replica.catch_up();
+                let view = View::new(&frame, frame.len()).unwrap();
+                replica.switch.forward(now_ns, from.id, &view, &mut Vec::new())
+            })
+        };
+        assert_eq!(passes(), [Err(Reason::Standby); 2]);
+        uplink.until_ns.store(clock::boot_ns() + HOUR_NS, Release);
+        assert_eq!(passes(), [Ok(()); 2]);
+        network.set(&uplink, spec());
+        assert_eq!(passes(), [Ok(()); 2]);
+        uplink.until_ns.store(clock::boot_ns(), Release);
+        assert_eq!(passes(), [Err(Reason::Standby); 2]);
+        network.set(&uplink, spec());
+        assert_eq!(passes(), [Err(Reason::Standby); 2]);
+    }
 
     #[test]
     fn a_station_that_has_moved_has_all_its_addresses_said_once_whoever_looks_first() {

@@ -16,6 +16,9 @@
 //! A VLAN that another server bridges is in standby ([`switch::PortSpec::standby`]): the switch passes nothing of it, in either direction. Everything that passes an
 //! uplink is judged on the channels of its descriptors: what comes with each batch, what goes when it is made into what the kernel takes, also if it waited in an
 //! inbox. So a VLAN is [quiet](UplinkPort::is_quiet) when each of these channels has taken the change over and what it had written before is with the kernel.
+//!
+//! Where the right to bridge is a lease, all VLANs are in standby from a [deadline](UplinkPort::pass_until) on, which channels look at with each batch of frames:
+//! nobody has to say so, and a process that was stopped finds it passed.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -76,6 +79,9 @@ impl UplinkPort {
     ) -> Result<UplinkPort, String> {
         let network = networks.named(&spec.network);
         let port = network.join(&spec.name, descriptors);
+        if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) {
+            port.until_ns.store(0, Release);
+        }
         let uplink = UplinkPort { network, port };
         uplink.port.pairs.iter().try_for_each(Pair::make_inbox)?;
         Ok(uplink)
@@ -104,6 +110,15 @@ impl UplinkPort {
         let version = self.network.set(&self.port, Some(port));
         self.port.pairs.iter().for_each(Pair::ring);
         version
+    }
+
+    /// Of one whose tokens are leases: it may pass frames until then ([`memory::clock::boot_ns`]).
+    pub fn pass_until(&self, ns: u64) {
+        let before = self.port.until_ns.swap(ns, Release);
+        // What came meanwhile may be waiting for it.
+        if before <= memory::clock::boot_ns() {
+            self.port.pairs.iter().for_each(Pair::ring);
+        }
     }
 
     /// Whether all that passes since has been judged by what was shown with that number, or later.

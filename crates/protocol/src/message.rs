@@ -21,8 +21,8 @@ pub const VERSION: u32 = 2;
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
 /// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets. 12: rollbacks of
-/// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`].
-pub const MINOR: u32 = 13;
+/// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`]. 15: failover by leases ([`crate::opener::Tokens`]).
+pub const MINOR: u32 = 15;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).

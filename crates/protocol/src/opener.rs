@@ -13,8 +13,11 @@
 //!
 //! Without a control plane nothing is opened. Running I/O needs nothing of this.
 //!
+//! Leases in etcd are kept for it likewise: [`Tokens`].
+//!
 //! Of each file that a data plane writes the control plane keeps an open file of its own, which outlives the data plane: [`Witnesses`].
 
+mod tokens;
 mod witnesses;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,10 +36,13 @@ use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkKind, UplinkSpec, VolumeSpec
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
+pub use tokens::{Holds, NoTokens, Tokens, Wants};
 pub use witnesses::{Passing, Witnesses};
 
 /// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
 const KEEPS_WITNESSES: u32 = 3;
+/// Likewise leases.
+const KEEPS_TOKENS: u32 = 15;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
 pub const QUESTIONS_MAX: usize = 256;
 /// The most that is read of a file of the kernel's, in bytes.
@@ -96,6 +102,8 @@ enum Question {
     Witness { path: PathBuf },
     /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
     BringBack { path: PathBuf, lost: bool },
+    /// What a holder of leases wants, and what it has; the end of a socket comes with this, which hangs up when that holder ends.
+    Tokens(Wants),
 }
 
 /// What it is answered. A descriptor comes with those that are for one.
@@ -110,6 +118,7 @@ enum Answer {
     Witness {
         lost: bool,
     },
+    Tokens(Holds),
     /// The system's number for the reason, or words.
     Failed {
         errno: Option<i32>,
@@ -145,6 +154,8 @@ pub struct Grants {
     interfaces: BTreeMap<String, UplinkKind>,
     /// Interfaces whose carrier matters.
     links: BTreeSet<String>,
+    /// Where leases stand for the right to bridge.
+    leases: BTreeSet<String>,
 }
 
 impl Grants {
@@ -165,7 +176,10 @@ impl Grants {
     pub fn uplink(&mut self, spec: &UplinkSpec) {
         self.interfaces.insert(spec.interface.clone(), spec.kind);
         if let Some(failover) = &spec.failover {
-            self.files.insert(failover.control.clone(), true);
+            match failover.lease() {
+                Some(place) => drop(self.leases.insert(place.to_owned())),
+                None => drop(self.files.insert(failover.control.clone(), true)),
+            }
             self.links.insert(failover.link.clone());
         }
     }
@@ -202,6 +216,7 @@ impl Grants {
         self.access.extend(access);
         self.interfaces.extend(other.interfaces.iter().map(|(name, kind)| (name.clone(), *kind)));
         self.links.extend(other.links.iter().cloned());
+        self.leases.extend(other.leases.iter().cloned());
     }
 
     /// What of these is in another set, too, stays as it is there; the rest of these goes.
@@ -226,6 +241,7 @@ impl Grants {
         };
         keep(&mut self.interfaces, &these.interfaces, &stay.interfaces);
         self.links.retain(|name| !goes(name, &these.links, &stay.links));
+        self.leases.retain(|place| !goes(place, &these.leases, &stay.leases));
     }
 
     /// Whether there is something.
@@ -312,7 +328,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 ///
 /// When the system has no socket or thread for it.
-pub fn serve(grants: Arc<Mutex<Grants>>, witnesses: Arc<Witnesses>) -> io::Result<OwnedFd> {
+pub fn serve(
+    grants: Arc<Mutex<Grants>>,
+    witnesses: Arc<Witnesses>,
+    tokens: Arc<dyn Tokens>,
+) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let under_way: Arc<Mutex<UnderWay>> = Arc::default();
     let answering = move || {
@@ -333,8 +353,10 @@ pub fn serve(grants: Arc<Mutex<Grants>>, witnesses: Arc<Witnesses>) -> io::Resul
                 continue;
             };
             let (grants, witnesses) = (Arc::clone(&grants), Arc::clone(&witnesses));
+            let tokens = Arc::clone(&tokens);
             let one = move || {
-                let (answer, fd) = match answer(&grants, &witnesses, question, about) {
+                let kept = (&*witnesses, &*tokens);
+                let (answer, fd) = match answer(&grants, kept, question, about) {
                     Ok(answered) => answered,
                     Err(error) => (failed(&error), None),
                 };
@@ -403,6 +425,7 @@ impl Question {
             | Question::Packet { interface, .. }
             | Question::Link { interface } => Path::new(interface),
             Question::Again => return file_system_of(about),
+            Question::Tokens(wants) => return PathBuf::from(&wants.place),
         };
         path.parent().unwrap_or(path).to_owned()
     }
@@ -426,7 +449,7 @@ type Answered = (Answer, Option<Arc<OwnedFd>>);
 /// Judges by the grants of this moment, which nobody waits for while something is opened.
 fn answer(
     grants: &Mutex<Grants>,
-    witnesses: &Witnesses,
+    (witnesses, tokens): (&Witnesses, &dyn Tokens),
     question: Question,
     about: Option<OwnedFd>,
 ) -> io::Result<Answered> {
@@ -505,6 +528,13 @@ fn answer(
             granted().file(&path, true)?;
             witnesses.take_back(&path, about.ok_or(Errno::BADF)?, lost)?;
             Ok((Answer::Done, None))
+        }
+        Question::Tokens(wants) => {
+            if !granted().leases.contains(&wants.place) {
+                return Err(not_granted(Path::new(&wants.place)));
+            }
+            let holder = about.ok_or(Errno::BADF)?;
+            Ok((Answer::Tokens(tokens.exchange(wants, holder)?), None))
         }
     }
 }
@@ -747,6 +777,25 @@ impl Opener {
     pub fn link(&self, interface: &str) -> io::Result<bool> {
         match self.ask(&Question::Link { interface: interface.to_owned() }, None)?.0 {
             Answer::Link(up) => Ok(up),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// As [`Tokens::exchange`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn tokens(&self, wants: Wants, holder: BorrowedFd<'_>) -> io::Result<Holds> {
+        let minor = {
+            let line = locked(&self.line);
+            line.connection.as_ref().map(|_| line.minor)
+        };
+        if minor.is_some_and(|minor| minor < KEEPS_TOKENS) {
+            return Err(io::Error::other("the control plane is of an earlier version"));
+        }
+        match self.ask(&Question::Tokens(wants), Some(holder))?.0 {
+            Answer::Tokens(holds) => Ok(holds),
             _ => Err(out_of_turn()),
         }
     }

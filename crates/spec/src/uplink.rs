@@ -56,13 +56,21 @@ pub struct FailoverSpec {
     pub mode: FailoverMode,
     /// The lower one is preferred.
     pub priority: u8,
-    /// The file that the partners share.
+    /// What the partners share: a file of their host, or, with `etcd:` before it, a place in etcd ([`FailoverSpec::lease`]).
     pub control: PathBuf,
     /// The interface without whose carrier it bridges nothing.
     pub link: String,
     /// Its VLANs that it leaves to a partner, if both share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<u16>,
+}
+
+impl FailoverSpec {
+    /// Where the leases are that stand for the right to bridge, if they do: [`FailoverSpec::control`] as it is.
+    #[must_use]
+    pub fn lease(&self) -> Option<&str> {
+        self.control.to_str().filter(|place| place.starts_with("etcd:"))
+    }
 }
 
 /// How an adapter takes part in failover.

@@ -32,6 +32,8 @@ mod signals;
 mod sizes;
 #[path = "serve/snapshots.rs"]
 mod snapshots;
+#[path = "serve/tokens.rs"]
+mod tokens;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 #[path = "serve/visits.rs"]

@@ -47,6 +47,7 @@ pub const TOOLS: &[Tool] = &[
     tool("dpkg", "dpkg", User::Host),
     tool("dpkg-deb", "dpkg", User::Host),
     tool("env", "coreutils", User::Host),
+    tool("etcd", "etcd-server", User::Host),
     tool("fio", "fio", User::Guest),
     tool("fsck.ext4", "e2fsprogs", User::Guest),
     tool("fsfreeze", "util-linux", User::Host),

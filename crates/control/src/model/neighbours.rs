@@ -12,7 +12,7 @@ pub use wanted::WantedOfAll;
 
 use super::map::SharedMap;
 use super::validate::validate;
-use super::{Desired, Key, home, mentions_of, pools, resolve, san};
+use super::{Desired, Key, home, mentions_of, pools, resolve, san, seas};
 use crate::error::ApiError;
 use crate::paths::Paths;
 use fabric::attribute::words::AdapterKind;
@@ -147,7 +147,7 @@ impl Neighbours {
         for (_, name) in around.clone().iter().filter(|(object, _)| *object == Object::Sea) {
             for set in [&self.at, next].into_iter().filter_map(|state| state[Object::Sea].get(name))
             {
-                let control = attr::sea::CTL_CHAN.of(set);
+                let control = seas::control_of(set);
                 let partners = control.map(|control| Claim::Control(control.to_owned()));
                 around.extend(partners.iter().flat_map(|claim| self.holders(claim)).cloned());
             }
@@ -373,7 +373,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         }
         Object::Sea => {
             claims.push(Claim::Device(name.clone()));
-            claims.extend(attr::sea::CTL_CHAN.of(set).map(str::to_owned).map(Claim::Control));
+            claims.extend(seas::control_of(set).map(str::to_owned).map(Claim::Control));
         }
         Object::Trunk => claims.push(Claim::Device(name.clone())),
         Object::Pool => claims.extend(pools::pvs(set, paths).into_iter().map(Claim::File)),

@@ -224,7 +224,7 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
     let vlans = || select(&["", "10", "10-11,20"][..]);
     let uplink = (select(&["", "", "n0", "n1"][..]), select(&["", "10"][..]));
     let trunk = (network(), 1u64..4, vlans());
-    let control = select(&["", "", "/run/c0", "/run/c1"][..]);
+    let control = select(&["", "", "/run/c0", "/run/c1", "etcd:http://a:1/c"][..]);
     let sea = (select(&["u0", "u1"][..]), select(&["r0", "r1", "r0,r1"][..]), 1u64..4, control);
     let all = (
         proptest::collection::vec(uplink, 2),
@@ -252,7 +252,7 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
                 ("virt_adapters", text(virt)),
                 ("pvid_adapter", text(virt.split(',').next().unwrap_or_default())),
                 number("pvid", pvid),
-                ("ctl_chan", text(control)),
+                (if control.starts_with("etcd") { "token" } else { "ctl_chan" }, text(control)),
                 ("ha_mode", text(if control.is_empty() { "" } else { "auto" })),
                 number("priority", pvid),
             ];

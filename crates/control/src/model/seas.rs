@@ -3,6 +3,7 @@
 use super::resolve::network::{trunks, vlans};
 use super::{Desired, MAIN, home};
 use crate::error::ApiError;
+use crate::tokens::Place;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::{
@@ -67,11 +68,16 @@ pub fn findings(desired: &Desired) -> Vec<Finding> {
     fabric::sea::check(&servers, &cards.map(client).collect::<Vec<_>>())
 }
 
-/// Networks whose shared adapter has a control file, and that file.
+/// What a shared adapter and its partner have in common: a control file, or a place in etcd.
+pub fn control_of(set: &Attributes) -> Option<&str> {
+    attr::sea::CTL_CHAN.of(set).or(attr::sea::TOKEN.of(set))
+}
+
+/// Networks whose shared adapter has something in common with a partner, and what.
 fn controls(desired: &Desired) -> BTreeMap<&str, &str> {
     let mut all = BTreeMap::new();
     for (_, set) in &desired[Object::Sea] {
-        let control = attr::sea::CTL_CHAN.of(set);
+        let control = control_of(set);
         let network = trunks(desired, set).next().and_then(|(_, it)| attr::trunk::NETWORK.of(it));
         all.extend(network.zip(control));
     }
@@ -80,8 +86,8 @@ fn controls(desired: &Desired) -> BTreeMap<&str, &str> {
 
 /// Whether the partner of a shared adapter is one of this state.
 fn partners(desired: &Desired, set: &Attributes) -> bool {
-    let control = attr::sea::CTL_CHAN.of(set);
-    let its = desired[Object::Sea].iter().filter(|(_, sea)| attr::sea::CTL_CHAN.of(sea) == control);
+    let control = control_of(set);
+    let its = desired[Object::Sea].iter().filter(|(_, sea)| control_of(sea) == control);
     control.is_some() && its.count() > 1
 }
 
@@ -115,18 +121,30 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("its uplink `{real}` has a network of its own");
             return refuse(problem, "name an uplink without `network`");
         }
-        if attr::sea::HA_MODE.value(set) != HaMode::Disabled
-            && attr::sea::CTL_CHAN.of(set).is_none()
-        {
-            let problem = format!("sea `{name}`: ha_mode without ctl_chan");
-            let help =
-                "name the control file that both partners share: ctl_chan=/run/trunkline/sea.lock";
+        if attr::sea::HA_MODE.value(set) != HaMode::Disabled && control_of(set).is_none() {
+            let problem = format!("sea `{name}`: ha_mode without ctl_chan or token");
+            let help = "name what both partners share: on one host ctl_chan=/run/trunkline/sea.lock, on two \
+                        token=etcd:http://HOST:2379/trunkline/sea";
             return Err(ApiError::invalid(problem).on(attr::sea::CTL_CHAN.name).help(help));
         }
         if let Some(path) = attr::sea::CTL_CHAN.of(set).filter(|path| !path.starts_with('/')) {
             let problem = format!("sea `{name}`: {path} does not begin with /");
             let help = "name the whole path of the control file";
             return Err(ApiError::invalid(problem).on(attr::sea::CTL_CHAN.name).help(help));
+        }
+        if let Some(token) = attr::sea::TOKEN.of(set) {
+            let refuse = |problem: String, help: &str| {
+                let refusal = ApiError::invalid(format!("sea `{name}`: {problem}"));
+                Err(refusal.on(attr::sea::TOKEN.name).help(help))
+            };
+            if attr::sea::CTL_CHAN.of(set).is_some() {
+                let problem = "ctl_chan and token together".to_owned();
+                return refuse(problem, "use ctl_chan on one host, token on two: unset the other");
+            }
+            if let Err(what) = Place::parse(token) {
+                let help = "write token=etcd:http://HOST:2379/trunkline/sea";
+                return refuse(format!("token {token}: {what}"), help);
+            }
         }
         if let Some(other) = owners.insert(real, name) {
             let problem = format!("sea `{other}` has the uplink `{real}`");

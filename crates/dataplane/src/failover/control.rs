@@ -104,7 +104,7 @@ impl Control {
     }
 }
 
-fn encode(beacon: &Beacon, number: u64) -> [u8; BYTES] {
+pub(super) fn encode(beacon: &Beacon, number: u64) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
@@ -121,7 +121,7 @@ fn encode(beacon: &Beacon, number: u64) -> [u8; BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8; BYTES]) -> Option<(Beacon, u64)> {
+pub(super) fn decode(bytes: &[u8; BYTES]) -> Option<(Beacon, u64)> {
     let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
     if bytes[..8] != MAGIC || number(BYTES - 8) != sum(&bytes[..BYTES - 8]) {
         return None;

@@ -43,7 +43,7 @@ impl Plane {
         let _changing = locked(&self.changes);
         if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
             if change::uplink(&uplink.spec, &spec) == Change::Recreate {
-                let user = "what it was made with: its network, its kind, its interface and its control file";
+                let user = "what it was made with: its network, its kind, its interface and its control file or place in etcd";
                 let what = format!("uplink {}", spec.name);
                 return Err(in_use(what, user, "remove the uplink first"));
             }
@@ -121,7 +121,9 @@ impl Uplink {
                 Ok(failover) => uplink.failover = Some(failover),
                 Err(error) => {
                     let path = failover.control.display();
-                    let what = format!("{}: the control file {path}: {error}", failover.sea);
+                    let which =
+                        if failover.lease().is_some() { "the place" } else { "the control file" };
+                    let what = format!("{}: {which} {path}: {error}", failover.sea);
                     uplink.remove(context);
                     let help =
                         "name a file in a folder that is there and that both servers may write";

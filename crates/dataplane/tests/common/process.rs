@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use partition::load::{LoadOptions, Report, Stage, run};
 use protocol::message::{FailureCode, MINOR, Reply, Request, Status, VERSION};
-use protocol::opener::{self, Grants, Witnesses};
+use protocol::opener::{self, Grants, NoTokens, Witnesses};
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -95,7 +95,12 @@ impl Process {
 
     /// What it has to open is opened here.
     fn lend(&mut self) {
-        let theirs = opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)).unwrap();
+        let theirs = opener::serve(
+            Arc::clone(&self.grants),
+            Arc::clone(&self.witnesses),
+            Arc::new(NoTokens),
+        )
+        .unwrap();
         self.connection.send(&Request::Opener, &[theirs.as_fd()]).unwrap();
         assert_eq!(self.connection.receive::<Reply>().unwrap().0, Reply::Done);
     }

@@ -359,7 +359,7 @@ objects! {
             "More VLANs, which are bridged with a tag: numbers and ranges, such as `10,20-29`.";
     }
     /// What bridges trunk adapters to an uplink.
-    Sea sea = "seas", "Shared Ethernet adapters", "bridges from trunk adapters to an uplink", [REAL_ADAPTER, VIRT_ADAPTERS, PVID_ADAPTER, PVID, HA_MODE, CTL_CHAN, PRIORITY] {
+    Sea sea = "seas", "Shared Ethernet adapters", "bridges from trunk adapters to an uplink", [REAL_ADAPTER, VIRT_ADAPTERS, PVID_ADAPTER, PVID, HA_MODE, CTL_CHAN, TOKEN, PRIORITY] {
         REAL_ADAPTER: str = Name(Uplink), Required, Fixed, "",
             "The uplink behind it, which has no network of its own.";
         VIRT_ADAPTERS: str = Names(Trunk), Required, Live, "",
@@ -369,16 +369,20 @@ objects! {
         PVID: u64 = Number { min: 1, max: 4094 }, Required, Live, "",
             "The VLAN of frames without a tag: the `pvid` of the `pvid_adapter`.";
         HA_MODE: HaMode = Word(HaMode::WORDS), Is("disabled"), Live, "",
-            "Failover with a partner, another shared adapter that names the same `ctl_chan`. `auto`: of two the one with the lower `priority` bridges, the \
+            "Failover with a partner, another shared adapter that names the same `ctl_chan` or `token`. `auto`: of two the one with the lower `priority` bridges, the \
              other when it has gone or its link is down. `standby`: it yields to one that is not. `sharing`: if both are, the better one leaves every second trunk adapter \
-             to the other. `disabled`: it does not yield; without `ctl_chan` it bridges whatever others do.";
+             to the other. `disabled`: it does not yield; without `ctl_chan` and `token` it bridges whatever others do.";
         CTL_CHAN: str = Path, Derived("none: no failover"), Live, "",
             "The control file, on this host, that the partners share: who bridges a VLAN has its lock. It is made if it is not there; nobody may remove it. \
              With another one the uplink is connected anew.";
+        TOKEN: str = Text { bytes_max: 512 }, Derived("none: partners are on this host"), Live, "",
+            "A place in etcd instead of `ctl_chan`, for partners on two hosts: `etcd:http://HOST:PORT/PREFIX`, with several servers of one cluster \
+             `etcd:http://HOST:PORT,http://HOST:PORT/PREFIX`. Who bridges a VLAN has a lease there, and stops before it runs out. With another one the uplink \
+             is connected anew.";
         PRIORITY: u64 = Number { min: 1, max: 15 }, Is("1"), Live, "",
             "Of two partners of the same `ha_mode` the one with the lower number bridges.";
         LINK: str = Text { bytes_max: 15 }, Derived("the interface of `real_adapter`"), Live, "",
-            "The interface of the host without whose carrier it bridges nothing, if it has a `ctl_chan`: such as the network card of the bridge that the \
+            "The interface of the host without whose carrier it bridges nothing, if it has a `ctl_chan` or a `token`: such as the network card of the bridge that the \
              uplink's interface is attached to.";
         THREAD: u64 = Number { min: 0, max: 0 }, Is("0"), Live, "",
             "0: the channels bridge, each for the queues that it has. Threads of its own, as the original has with 1, there are none.";

@@ -29,7 +29,7 @@ impl Bench {
 
     /// A control plane comes.
     fn come(&self) {
-        let line = serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses));
+        let line = serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses), Arc::new(NoTokens));
         self.opener.attach(line.unwrap(), MINOR);
     }
 

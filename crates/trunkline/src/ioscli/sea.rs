@@ -48,7 +48,7 @@ pub(super) fn make(context: &Context<'_>, typed: &Words) -> Result<String, Failu
 const NOT_BUILT: &[(&[&str], &str)] = &[
     (
         &["netaddr", "fb_delay", "noauto_failback", "health_time", "link_time", "adapter_reset"],
-        "there is no such part of failover: see ha_mode, ctl_chan, priority and link",
+        "there is no such part of failover: see ha_mode, ctl_chan, token, priority and link",
     ),
     (
         &["thread", "nthreads", "queue_size", "hash_algo"],

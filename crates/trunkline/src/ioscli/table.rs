@@ -347,7 +347,7 @@ const MKVDEV: Syntax = Syntax {
     plain: 0,
     notes: "\
 The real adapter is an uplink without a network (`trunkline uplink create ent1`), and trunk adapters are made with `trunkline trunk create ent5 --network NETWORK`. There \
-are no threads: thread=0 is what there is. For failover give ha_mode and ctl_chan, which is here the file that both partners share, and priority.
+are no threads: thread=0 is what there is. For failover give ha_mode and ctl_chan, which is here the file that both partners share (on two hosts token instead), and priority.
 ",
 };
 

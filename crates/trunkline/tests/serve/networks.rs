@@ -6,7 +6,7 @@ use partition::net::{HEADER_BYTES, Pair};
 use partition::session::{Device, Session, SessionOptions, StartPlan};
 use std::time::Instant;
 
-fn client(server: &Server, name: &str) -> (Session, Vec<Pair>) {
+pub(super) fn client(server: &Server, name: &str) -> (Session, Vec<Pair>) {
     let shown: Value =
         serde_json::from_str(&server.ok(&format!("adapter show {name} -o json"))).unwrap();
     let socket = PathBuf::from(shown["socket"].as_str().unwrap());

@@ -1,6 +1,6 @@
 //! Virtual Ethernet adapters: MAC addresses and VLANs as they are written, and what a data plane gets.
 
-use super::super::{Desired, home};
+use super::super::{Desired, home, seas};
 use super::narrow16;
 use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
@@ -88,7 +88,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
 fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<FailoverSpec> {
     use attr::sea as s;
     let (sea, set) = sea_of(desired, uplink)?;
-    let control = PathBuf::from(s::CTL_CHAN.of(set)?);
+    let control = PathBuf::from(seas::control_of(set)?);
     let mode = match s::HA_MODE.value(set) {
         HaMode::Disabled => FailoverMode::Disabled,
         HaMode::Auto => FailoverMode::Auto,

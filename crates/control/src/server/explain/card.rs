@@ -66,7 +66,9 @@ fn remedy(reason: &str) -> &'static str {
         "mtu_exceeded" => "lower the MTU in the guest, or raise that of the network",
         "spoof_mac" => "give the guest the address of `mac`, or set `any_mac`",
         "rx_buffer_too_small" => "use a driver with mergeable buffers (QEMU: mrg_rxbuf=on)",
-        "standby" => "another server bridges the VLAN: see `trunkline sea show`",
+        "standby" => {
+            "another server bridges the VLAN, or this one has no token: see `trunkline sea show`"
+        }
         "failure" => "take the uplink's interface up (`ip link set NAME up`)",
         "invalid_hwol" | "guest_memory" | "pkt_too_small" => "the sender's driver is broken",
         "same_port" => "none: the receiver is behind the same adapter",
@@ -181,7 +183,8 @@ fn down(
         if !away.is_empty() {
             let sea = sea_of(desired, uplink).map_or(uplink.as_str(), |(sea, _)| sea);
             let (away, state) = (away.join(","), &failover.state);
-            let what = format!("`{sea}` is {state} and does not bridge VLANs {away}");
+            let why = &failover.reason;
+            let what = format!("`{sea}` is {state} ({why}) and does not bridge VLANs {away}");
             let fix = "connect the machine to the partner's network as well, or see `sea show`";
             all.push(finding(what, fix));
         }

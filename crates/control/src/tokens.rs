@@ -1,0 +1,170 @@
+//! Leases in etcd, kept for data planes: who bridges a VLAN, where partners are on two hosts ([`protocol::opener::Tokens`]).
+//!
+//! ```text
+//!  data plane ── Wants ──► Keeper ─► one thread a holder:   look, one step, look, …
+//!             ◄── Holds ──            Session (pure) ◄──► Etcd ──► /v3/kv/txn, /v3/lease/grant
+//! ```
+//!
+//! What is promised: whoever is told that it holds a VLAN *for a time* is the only one for that time. How, [`session`] says. Nobody is waited for: what is
+//! known is told.
+//!
+//! A holder that does not ask any more is not renewed, and one that has ended is taken out at once: its end of a socket hangs up.
+
+mod etcd;
+mod session;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use etcd::Etcd;
+pub use etcd::Place;
+use protocol::opener::{Holds, Tokens, Wants};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use session::Session;
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Who has not asked for so long is not renewed: it is stopped, or another control plane keeps its leases.
+const ASKS_NS: u64 = 1_000_000_000;
+
+/// Nanoseconds since the system was started, in which the time that it slept counts.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each is whole at any moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the leases of one data plane.
+#[derive(Default)]
+pub struct Keeper(Mutex<BTreeMap<Holder, Arc<Mutex<Desk>>>>);
+
+/// Its place, and who it is there.
+type Holder = (String, u64);
+
+/// What a holder and its thread tell each other.
+struct Desk {
+    wants: Wants,
+    holder: OwnedFd,
+    asked_ns: u64,
+    session: Session,
+    trouble: Option<String>,
+    ended: bool,
+}
+
+impl Tokens for Keeper {
+    fn exchange(&self, wants: Wants, holder: OwnedFd) -> io::Result<Holds> {
+        let mut desks = locked(&self.0);
+        desks.retain(|_, desk| !locked(desk).ended);
+        let key = (wants.place.clone(), wants.identity);
+        let now = now_ns();
+        if let Some(desk) = desks.get(&key) {
+            let mut desk = locked(desk);
+            (desk.wants, desk.holder, desk.asked_ns) = (wants, holder, now);
+            return Ok(desk.holds(now));
+        }
+        let place = Place::parse(&wants.place).map_err(io::Error::other)?;
+        let session = Session::new(wants.identity);
+        let desk = Desk { wants, holder, asked_ns: now, session, trouble: None, ended: false };
+        let desk = Arc::new(Mutex::new(desk));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let its = Arc::clone(&desk);
+        let keep = move || runtime.block_on(keep(&its, Etcd::new(place)));
+        std::thread::Builder::new().name("etcd-lease".to_owned()).spawn(keep)?;
+        desks.insert(key, desk);
+        Ok(Holds::default())
+    }
+}
+
+impl Desk {
+    fn holds(&self, now: u64) -> Holds {
+        let vids = self.session.has().map(|has| {
+            let wanted = self.wants.vids.iter().copied();
+            wanted.filter(|vid| has.contains(vid)).collect()
+        });
+        Holds {
+            vids,
+            for_ns: self.session.until_ns().saturating_sub(now),
+            partner: self.session.partner().map(<[u8]>::to_vec),
+            trouble: self.trouble.clone(),
+        }
+    }
+
+    /// The data plane, or its uplink, has ended.
+    fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.holder, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok()
+            && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+}
+
+/// Keeps the leases of a holder until it ends.
+async fn keep(desk: &Mutex<Desk>, mut etcd: Etcd) {
+    loop {
+        let (ended, asks) = {
+            let desk = locked(desk);
+            (desk.has_ended(), now_ns().saturating_sub(desk.asked_ns) < ASKS_NS)
+        };
+        if ended {
+            leave(desk, &mut etcd).await;
+            locked(desk).ended = true;
+            return;
+        }
+        let again = asks && {
+            let turn = turn(desk, &mut etcd).await;
+            let mut desk = locked(desk);
+            if let Err(what) = &turn {
+                // Once, until it is mended.
+                if desk.trouble.as_ref() != Some(what) {
+                    tracing::warn!(place = %desk.wants.place, "no lease: {what}");
+                }
+            }
+            let (again, trouble) = match turn {
+                Ok((again, trouble)) => (again, trouble),
+                Err(what) => (false, Some(what)),
+            };
+            desk.trouble = trouble;
+            again
+        };
+        if !again {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Looks, and does the next thing. Whether there may be another, and what is in the way.
+async fn turn(desk: &Mutex<Desk>, etcd: &mut Etcd) -> Result<(bool, Option<String>), String> {
+    let seen = etcd.look().await?;
+    let next = {
+        let mut desk = locked(desk);
+        let Desk { wants, session, .. } = &mut *desk;
+        session.next(&seen, wants, now_ns())
+    };
+    let put = match next {
+        Ok(Some(put)) => put,
+        Ok(None) => return Ok((false, None)),
+        Err(what) => return Ok((false, Some(what))),
+    };
+    // Whatever the server does after this, the lease runs for longer.
+    let before = now_ns();
+    let done = etcd.put(&put).await?;
+    locked(desk).session.done(&put, done, before);
+    Ok((true, None))
+}
+
+/// Takes a holder out that has ended. What fails is left to the lease's end.
+async fn leave(desk: &Mutex<Desk>, etcd: &mut Etcd) {
+    let Ok(seen) = etcd.look().await else { return };
+    let leave = locked(desk).session.leave(&seen);
+    if let Some(leave) = leave {
+        let _ = etcd.put(&leave).await;
+    }
+}
