@@ -112,7 +112,14 @@ fn a_shared_adapter_inside() {
     let without = server.run("ioscli chdev -dev ent2 -attr ha_mode=auto");
     let why = String::from_utf8_lossy(&without.stderr).into_owned();
     assert!(!without.status.success() && why.contains("ctl_chan"), "{why}");
+    let wrong = server.run("sea set ent2 --ha-mode auto --token etcd:https://10.0.0.1:2379/net0");
+    let why = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && why.contains("no TLS"), "{why}");
     let control = server.dir.path().join("net0.sea");
+    let both = format!("--ctl-chan {} --token etcd:http://10.0.0.1:2379/net0", control.display());
+    let both = server.run(&format!("sea set ent2 {both}"));
+    let why = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(!both.status.success() && why.contains("ctl_chan and token together"), "{why}");
     server
         .ok(&format!("sea set ent2 --ctl-chan {} --ha-mode auto --priority 3", control.display()));
     server.until("a bridge that has its tokens", |server| {
