@@ -19,9 +19,11 @@ mod fcstat;
 mod foreign;
 mod gzip;
 mod hmc;
+mod hmc_messages;
 mod host;
 mod hosts;
 mod identity;
+mod interfaces;
 mod iostat;
 mod language;
 mod latency;
@@ -61,8 +63,10 @@ pub use entstat::{
 pub use errpt::{Errpt, LoggedError};
 pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
 pub use hmc::{HmcList, HmcRow};
+pub use hmc_messages::{HmcMessage, HmcMessages};
 pub use host::{About, Host};
 pub use identity::{Identifier, Identifies};
+pub use interfaces::{Interface, Interfaces, Packets as InterfacePackets};
 pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
 pub use latency::{FcLatency, LatencyRow};
 pub use level::{Level, System};
@@ -318,6 +322,10 @@ pub enum Report {
     Lsvg(Lsvg),
     /// `df`.
     Df(Df),
+    /// `netstat -in`, `ip -s link`.
+    Interfaces(Interfaces),
+    /// What an HMC answers to a command that it refuses.
+    HmcMessages(HmcMessages),
     /// `cluster -status`.
     ClusterStatus(ClusterStatus),
     /// `lssyscfg`, `lshwres`.
@@ -417,6 +425,8 @@ macro_rules! kinds {
                 match self {
                     Report::Level(level) if level.system == System::Aix => "oslevel -s",
                     Report::DiskPaths(list) if list.is_of_linux() => "multipath -ll",
+                    Report::Interfaces(list) if list.head.device.is_some() => "ethtool -S",
+                    Report::Interfaces(list) if list.is_of_linux() => "ip -s link",
                     Report::HmcList(list) if list.is_of_hardware() => "lshwres",
                     _ => self.usual_command(),
                 }
@@ -479,6 +489,8 @@ kinds! {
     Lsvg Lsvg lsvg lsvgs "lsvg",
     Df Df df dfs "df -g",
     ClusterStatus ClusterStatus cluster_status cluster_statuses "cluster -status",
+    Interfaces Interfaces interfaces interfaces_all "netstat -in",
+    HmcMessages HmcMessages hmc_messages hmc_messages_all "migrlpar",
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
     Nmon Nmon nmon nmons "nmon",
     Server ServerStats server servers "trunkline stats",

@@ -20,6 +20,7 @@
 mod identity;
 mod sighting;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -190,7 +191,7 @@ impl Model {
 pub(crate) fn in_order(captures: &Captures, reports: &mut Vec<&Report>) {
     let place = |report: &&Report| {
         let first = report.head().first;
-        (captures.file_name(first), first)
+        (earlier_first(captures.file_name(first)), first)
     };
     reports.sort_by_cached_key(place);
     let Some(usual) = usual_zone(reports.iter().copied()) else { return };
@@ -217,6 +218,33 @@ pub(crate) fn in_order(captures: &Captures, reports: &mut Vec<&Report>) {
     let mut timed: Vec<(u64, &Report)> = times.into_iter().zip(reports.iter().copied()).collect();
     timed.sort_by_key(|(seconds, _)| *seconds);
     *reports = timed.into_iter().map(|(_, report)| report).collect();
+}
+
+/// A file's name as names sort by the time that they tell of: what people call *before* stands before what they call *after*.
+fn earlier_first(name: &str) -> Cow<'_, str> {
+    const WORDS: [(&str, &str); 8] = [
+        ("before", "0"),
+        ("vorher", "0"),
+        ("pre", "0"),
+        ("old", "0"),
+        ("after", "1"),
+        ("nachher", "1"),
+        ("post", "1"),
+        ("new", "1"),
+    ];
+    let is_word = |word: &str| WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    let split = || name.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    let bare = |part: &str| part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
+    if !split().any(|part| is_word(&part[..bare(part)]).is_some()) {
+        return Cow::Borrowed(name);
+    }
+    split()
+        .flat_map(|part| match is_word(&part[..bare(part)]) {
+            Some((_, place)) => [*place, &part[bare(part)..]],
+            None => [part, ""],
+        })
+        .collect::<String>()
+        .into()
 }
 
 /// The clock that most of the reports were taken by.

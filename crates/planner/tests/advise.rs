@@ -18,8 +18,14 @@ mod everyday;
 mod front;
 #[path = "advise/going_on.rs"]
 mod going_on;
+#[path = "advise/gone.rs"]
+mod gone;
+#[path = "advise/hmc_lists.rs"]
+mod hmc_lists;
 #[path = "advise/identity.rs"]
 mod identity;
+#[path = "advise/interfaces.rs"]
+mod interfaces;
 #[path = "advise/logins.rs"]
 mod logins;
 #[path = "advise/order.rs"]

@@ -15,6 +15,8 @@ mod fibre;
 mod forms;
 #[path = "readers/identity.rs"]
 mod identity;
+#[path = "readers/interfaces.rs"]
+mod interfaces;
 #[path = "readers/logs.rs"]
 mod logs;
 #[path = "readers/maps.rs"]

@@ -167,8 +167,8 @@ fn greater(one: Option<Read<u64>>, two: Option<Read<u64>>) -> Option<Read<u64>> 
 
 /// A counter, unless it stands in the last line of a report that ends early: it may be cut there.
 fn whole(fcstat: &Fcstat, counter: Option<Read<u64>>) -> Option<Read<u64>> {
-    let cut =
-        |read: &Read<u64>| fcstat.head.incomplete.is_some() && read.at.line == fcstat.head.last;
+    let ends = fcstat.head.incomplete.is_some() && !fcstat.head.is_filtered();
+    let cut = |read: &Read<u64>| ends && read.at.line == fcstat.head.last;
     counter.filter(|read| !cut(read))
 }
 

@@ -230,6 +230,13 @@ fn judge(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                         .harm("None.")
                         .weigh(0.6, 0.8),
                 ),
+                "Open Firmware" if is_vios(row) && serves && served => out.push(
+                    draft(Severity::Warning, format!("{name} stands in Open Firmware and has not started"))
+                        .because("The HMC lists it as activated and not running: it found nothing to start from, or waits for somebody in its menus. Others of the machine run.")
+                        .effect("Open its console (mkvterm -m MACHINE -p NAME) and look at its boot list and its disk; lsrefcode -r lpar names where it stands.")
+                        .harm("None by looking.")
+                        .weigh(0.85, 0.9),
+                ),
                 _ => {}
             }
         }

@@ -260,6 +260,40 @@ pub(super) fn in_order(view: &View<'_>, samples: &mut Vec<&Fcstat>) {
     }
 }
 
+/// Whether one capture is surely of an earlier moment than another of the same system: by clocks that the system printed, by
+/// their places in one file, or by their files' names.
+pub(super) fn is_earlier(view: &View<'_>, one: &Head, other: &Head) -> Option<bool> {
+    let printed = |head: &Head| head.taken.as_ref().is_some_and(|taken| taken.zone.is_some());
+    let clocks = || one.is_before(other).filter(|_| printed(one) && printed(other));
+    let places = || (one.first.file == other.first.file).then(|| one.first < other.first);
+    let names = || {
+        let (one, other) = (view.file(one), view.file(other));
+        let told = told_by_name(one, other).or_else(|| dated_by_name(one, other));
+        told.map(Ordering::is_lt)
+    };
+    clocks().or_else(places).or_else(names)
+}
+
+/// Which of two files was taken first, where their names are alike but for one date.
+fn dated_by_name(one: &str, other: &str) -> Option<Ordering> {
+    /// A year and a month have six.
+    const DIGITS: usize = 6;
+    let numbers = |name: &str| {
+        let of = name.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+        of.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let others = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    if others(one) != others(other) {
+        return None;
+    }
+    let (one, other) = (numbers(one), numbers(other));
+    let apart = one.iter().zip(&other).find(|(one, other)| one != other);
+    let (first, second) = apart.filter(|_| one.len() == other.len())?;
+    // With the year first, dates sort as numbers do.
+    let dated = |number: &String| number.len() >= DIGITS && number.starts_with("20");
+    (first.len() == second.len() && dated(first) && dated(second)).then(|| first.cmp(second))
+}
+
 /// Which of two files was taken first, where their names say so and are alike otherwise: `vios1_before.txt`,
 /// `vios1_after.txt`. Counters that were reset between are younger in the later one, and would be taken for the earlier.
 fn told_by_name(one: &str, other: &str) -> Option<Ordering> {

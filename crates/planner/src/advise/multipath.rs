@@ -6,6 +6,7 @@ mod behind;
 mod degraded;
 mod disabled;
 mod disk_log;
+mod gone;
 mod lists;
 mod log;
 mod memory;
@@ -38,7 +39,7 @@ const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS; multipath 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "disk-paths-failed",
-        about: "paths to disks have failed or are missing",
+        about: "paths to disks have failed, are missing, or are gone since an earlier capture",
         on: Kind::System,
         evidence: PATHS,
         weight: 1.1,
@@ -142,7 +143,9 @@ pub(super) const RULES: &[Rule] = &[
         weight: 1.1,
         applies: |view, system| {
             let measured = !memory::paging(view, system.host).is_empty()
-                || view.of(system.host).filter_map(Report::lsps).next().is_some();
+                || view
+                    .of(system.host)
+                    .any(|report| report.lsps().is_some() || report.svmon().is_some());
             Applicability::where_that(measured && view.role(system.host) != Role::Client)
         },
         judge: |view, system, out| {
@@ -249,7 +252,7 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     };
     let down: Vec<&DiskPath> = list.paths.iter().filter(|path| is_down(path)).collect();
     if down.is_empty() {
-        return;
+        return gone::judge(view, system, out);
     }
     let disks: BTreeSet<&str> = down.iter().map(|path| path.disk.as_str()).collect();
     let all: BTreeSet<&str> = list.paths.iter().map(|path| path.disk.as_str()).collect();

@@ -19,8 +19,9 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    client_cpu, cpu, disk, elements, fabric, fc, hmc_state, latency, levels, link, link_down,
-    multipath, network, overload, queues, san, sea, served, ssp, ssp_nodes, vnic, vscsi,
+    client_cpu, cpu, disk, elements, fabric, fc, hmc_lists, hmc_refused, hmc_state, interfaces,
+    latency, levels, link, link_down, multipath, network, overload, queues, san, sea, served, ssp,
+    ssp_nodes, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -151,6 +152,7 @@ const TABLE: &[&[Rule]] = &[
     client_cpu::RULES,
     network::RULES,
     network::OF_LISTS,
+    interfaces::RULES,
     overload::RULES,
     san::RULES,
     multipath::RULES,
@@ -158,6 +160,8 @@ const TABLE: &[&[Rule]] = &[
     levels::RULES,
     vnic::RULES,
     hmc_state::RULES,
+    hmc_lists::RULES,
+    hmc_refused::RULES,
     served::RULES,
 ];
 

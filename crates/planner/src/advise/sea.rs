@@ -118,7 +118,7 @@ pub(super) fn bridges<'a>(view: &View<'a>) -> Vec<Bridge<'a>> {
     for host in view.hosts().filter(|host| view.role(*host) != Role::Client) {
         let devices = view.devices(host, "ent").into_iter();
         let is_sea = |device: &&str| {
-            ["pvid_adapter", "virt_adapters"]
+            ["pvid_adapter", "virt_adapters", "ha_mode", "ctl_chan"]
                 .iter()
                 .any(|name| view.attribute(host, device, name).is_some())
         };

@@ -1,13 +1,16 @@
 //! `sea-mtu`: frames that fit through one side of a shared Ethernet adapter and not through the other.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::change::Change;
-use super::finding::{Draft, Severity};
+use super::finding::{Draft, NoCommand, Severity};
 use super::measure::Counter;
 use super::out::Out;
 use super::sea::Bridge;
+use super::sea_pair;
 use super::thresholds::REFUSED_GROWTH;
-use super::view::{Role, View};
-use crate::capture::{At, Attribute, Sea};
+use super::view::{Role, View, as_f64};
+use crate::capture::{At, Attribute, Report, Sea};
 use crate::trace::number;
 
 /// `sea-mtu`: jumbo frames on one side only.
@@ -38,10 +41,9 @@ pub(super) fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
                 .because("Large frames fit through one of the two only.")
                 .weigh(0.9, 1.0),
             );
+            return;
         }
-        return;
-    }
-    if let Some(real) = real {
+    } else if let Some(real) = real {
         out.lack(view.object(bridge.host, bridge.name), view.show_attributes(bridge.host, real));
     }
     if own.value != "no" {
@@ -54,36 +56,98 @@ pub(super) fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
 fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, out: &mut Out) {
     let vios = bridge.host;
     let mapped = view.clients_of(vios);
-    let near = |host: &usize| mapped.contains(host) || view.same_machine(*host, vios);
-    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios).filter(near) {
-        for device in view.devices(client, "en") {
-            let Some((mtu, at)) = view
-                .number(client, device, "mtu")
-                .filter(|(mtu, _)| *mtu > 1500.0 && *mtu < 65_000.0)
-            else {
+    let near = |host: usize| mapped.contains(&host) || view.same_machine(host, vios);
+    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
+        let is_near = near(client);
+        if !is_near && !may_be_near(view, client, vios) {
+            continue;
+        }
+        for (device, (mtu, at)) in large(view, client) {
+            let other = smaller_beside(view, client, device);
+            if !is_near && other.is_none() {
                 continue;
-            };
-            let change = Change::new(view, bridge.host, bridge.name).set("jumbo_frames", "yes");
-            out.push(
-                mtu_finding(
-                    bridge.draft(
-                        view,
-                        "sea-mtu",
-                        Severity::Warning,
-                        format!(
-                            "{} on {} sends {} byte frames, the bridge takes 1500",
-                            device,
-                            view.spoken(client),
-                            number(mtu)
-                        ),
-                    ),
-                    [own.at, at],
-                )
-                .change(&change)
-                .weigh(0.7, 1.0),
+            }
+            let title = format!(
+                "{device} on {} sends {} byte frames, the bridge takes 1500",
+                view.spoken(client),
+                number(mtu)
             );
+            let mut draft = bridge.draft(view, "sea-mtu", Severity::Warning, title);
+            draft = mtu_finding(draft, [own.at, at]);
+            if let Some((other, mtu, at)) = other {
+                draft = draft.see([at]).because(format!(
+                    "{other} is in the same network and has {}, which does not fit either.",
+                    number(mtu)
+                ));
+            }
+            out.push(match is_near {
+                true => {
+                    let change =
+                        Change::new(view, bridge.host, bridge.name).set("jumbo_frames", "yes");
+                    draft.change(&change).weigh(0.7, 1.0)
+                }
+                false => draft
+                    .because("No capture says which bridge it is behind; none that was captured takes larger frames.")
+                    .unknown(NoCommand {
+                        look_up: vec![format!(
+                            "which of the two is meant: mtu=1500 of {device} there, or large frames on the switch, the real adapters and the bridges"
+                        )],
+                        ..NoCommand::default()
+                    })
+                    .weigh(0.6, 1.0),
+            });
         }
     }
+}
+
+/// An interface of another system in the network of this one that sends no larger frames than 1500 bytes.
+fn smaller_beside(view: &View<'_>, host: usize, device: &str) -> Option<(String, f64, At)> {
+    let all = |host: usize| {
+        view.of(host).filter_map(Report::interfaces).flat_map(|list| &list.interfaces)
+    };
+    let own: BTreeSet<&str> = all(host)
+        .filter(|one| one.name.value == device)
+        .flat_map(|one| one.networks.iter().map(String::as_str))
+        .collect();
+    let others = view.hosts().filter(|other| *other != host);
+    others.flat_map(|other| all(other).map(move |one| (other, one))).find_map(|(other, one)| {
+        let mtu = one.mtu.filter(|mtu| mtu.value <= 1500)?;
+        let meets = one.networks.iter().any(|network| own.contains(network.as_str()));
+        meets.then(|| (view.object(other, &one.name.value), as_f64(mtu.value), mtu.at))
+    })
+}
+
+/// Whether a client may be behind the bridges of a VIOS though nothing tells its machine: there is no other machine, and no
+/// bridge that takes large frames.
+fn may_be_near<'a>(view: &View<'a>, client: usize, vios: usize) -> bool {
+    let has_machine = view.system(client).is_some_and(|system| system.machine.is_some());
+    let mut servers = view.hosts().filter(|host| view.role(*host) == Role::Vios);
+    let one = servers.all(|other| {
+        other == vios || view.same_machine(other, vios) || sea_pair::are_partners(view, other, vios)
+    });
+    let small = |bridge: &Bridge<'a>| {
+        bridge.attribute(view, "jumbo_frames").is_some_and(|of| of.value == "no")
+    };
+    !has_machine && one && view.bridges().iter().all(small)
+}
+
+/// The interfaces of a system that send frames larger than 1500 bytes over an Ethernet adapter.
+fn large<'a>(view: &View<'a>, host: usize) -> BTreeMap<&'a str, (f64, At)> {
+    let of_attributes = view.devices(host, "en").into_iter().filter_map(|device| {
+        let (mtu, at) = view.number(host, device, "mtu")?;
+        Some((device, (mtu, at)))
+    });
+    let lists = view.of(host).filter_map(Report::interfaces).flat_map(|list| &list.interfaces);
+    let listed =
+        lists.filter(|one| one.name.value.starts_with("en") || one.name.value.starts_with("eth"));
+    let listed = listed.filter_map(|one| {
+        let mtu = one.mtu?;
+        Some((one.name.value.as_str(), (as_f64(mtu.value), mtu.at)))
+    });
+    let mut all: BTreeMap<&str, (f64, At)> = listed.collect();
+    all.extend(of_attributes);
+    all.retain(|_, (mtu, _)| *mtu > 1500.0 && *mtu < 65_000.0);
+    all
 }
 
 /// `sea-mtu`: packets that the bridge refuses as too large, again and again. Who sends them is told where a client's MTU
@@ -108,13 +172,9 @@ pub(super) fn refused<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     }
     let mut senders = Vec::new();
     for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
-        for device in view.devices(client, "en") {
-            if let Some((mtu, at)) =
-                view.number(client, device, "mtu").filter(|(mtu, _)| *mtu > 1500.0)
-            {
-                senders.push(format!("{device} on {} has {}", view.spoken(client), number(mtu)));
-                draft = draft.see([at]);
-            }
+        for (device, (mtu, at)) in large(view, client) {
+            senders.push(format!("{device} on {} has {}", view.spoken(client), number(mtu)));
+            draft = draft.see([at]);
         }
     }
     let known = !senders.is_empty();

@@ -43,7 +43,7 @@ fn carries(covered: &Covered, (switch, vlan): (&str, u16)) -> bool {
 }
 
 /// Whether two VIOS are of one machine; where the captures do not tell, names such as `vios1` and `vios2` do.
-fn partners(view: &View<'_>, one: usize, two: usize) -> bool {
+pub(super) fn are_partners(view: &View<'_>, one: usize, two: usize) -> bool {
     let machine = |host| view.system(host).and_then(|system| system.machine.as_ref());
     if one == two
         || view.called(one) == view.called(two)
@@ -66,9 +66,18 @@ pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, 
     let keys: Vec<BTreeSet<(String, u16)>> =
         bridges.iter().map(|bridge| covered(view, bridge).into_keys().collect()).collect();
     let control = |at: usize| bridges[at].failover()?.control_vlan.map(|read| read.value);
+    let is_alone = |at: usize| {
+        bridges.iter().filter(|other| other.host == bridges[at].host).count() == 1
+            && keys[at].is_empty()
+    };
     // Where the VLANs of one were not captured, the VLAN on which they hear each other tells.
     let meets = |one: usize, two: usize| match keys[one].is_empty() || keys[two].is_empty() {
-        true => control(one).is_some() && control(one) == control(two),
+        true => match (control(one), control(two)) {
+            (None, None) => {
+                is_alone(one) && is_alone(two) && bridges[one].name == bridges[two].name
+            }
+            (one, two) => one.is_some() && one == two,
+        },
         false => !keys[one].is_disjoint(&keys[two]),
     };
     let folders: Vec<BTreeSet<&str>> =
@@ -76,7 +85,7 @@ pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, 
     let mates = |at: usize| -> Vec<usize> {
         let fits = |other: &usize| {
             let (one, two) = (&bridges[at], &bridges[*other]);
-            partners(view, two.host, one.host)
+            are_partners(view, two.host, one.host)
                 && meets(at, *other)
                 && (view.same_machine(one.host, two.host) || may_be_pair(view, one, two))
         };

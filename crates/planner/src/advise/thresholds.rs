@@ -179,7 +179,9 @@ pub(super) const ADAPTER_ERRORS_HOURS: f64 = 3.0;
 pub(super) const FLAPPING_HOURS: f64 = 3.0;
 /// Times that an Ethernet link is lost in that time, by the error log; what belongs to a restart does not count …
 pub(super) const LINK_LOST_LEAST: f64 = 3.0;
-/// … which is so many seconds before and after the log was turned off or on, or the system shut down.
+/// … in different hours, or in so many stretches of so many seconds within half an hour and more …
+pub(super) const LINK_LOST_APART_SECONDS: u64 = 600;
+/// … a restart is so many seconds before and after the log was turned off or on, or the system shut down.
 pub(super) const RESTART_SECONDS: u64 = 1800;
 /// The share of the intervals of a file of nmon in which a port has to be at its line rate …
 pub(super) const LINE_RATE_INTERVALS: f64 = 1.0 / 3.0;
@@ -229,5 +231,10 @@ pub(super) const ERRORS_NOW_OVER_SECONDS: u64 = 1800;
 pub(super) const ERRORS_NOW_WITHIN_SECONDS: u64 = 7200;
 /// The last of them.
 pub(super) const ERRORS_NOW_LAST_SECONDS: u64 = 1800;
+/// Errors of an interface between two lists of interfaces.
+pub(super) const ERRORS_OF_INTERFACE: f64 = 100.0;
+/// The share of the packets that an interface receives from which those are told that it drops: protocols that nobody
+/// listens to are among them.
+pub(super) const OTHER_DROPS_SHARE: f64 = 0.01;
 /// Used share of a file system that a VIOS needs, percent.
 pub(super) const FULL_PERCENT: f64 = 99.0;

@@ -244,7 +244,11 @@ pub(crate) fn of_file(name: &str) -> Called {
     let mut words: Vec<&str> = rest.split('-').collect();
     words.extend(parts[at + 1..].iter().flat_map(|part| part.split('-')));
     words.retain(|word| !word.is_empty());
-    if words.len() > 1 && other.is_some() && words.last().copied() == other {
+    let of_host = |word: &str| looks_like_host(word);
+    if words.len() > 1
+        && words.last().copied() == other
+        && other.is_some_and(|ending| !is_device(ending))
+    {
         words.pop();
     }
     let ahead: Vec<&str> =
@@ -253,11 +257,13 @@ pub(crate) fn of_file(name: &str) -> Called {
     while words.len() > 2 && words.last().is_some_and(|last| is_time(last) && last.len() > 3) {
         words.pop();
     }
-    let behind = words.last().copied().filter(|last| {
-        ahead.is_empty() && other.is_none() && words.len() > 1 && looks_like_host(last)
-    });
-    if behind.is_some() {
-        words.pop();
+    // `entstat.vios1.ent8`
+    let mut like = words.iter().skip(1).copied().filter(|word| of_host(word));
+    let behind = like
+        .next()
+        .filter(|_| like.next().is_none() && ahead.is_empty() && !other.is_some_and(may_be_host));
+    if let Some(behind) = behind {
+        words.retain(|word| *word != behind);
     }
     let named = match (&ahead[..], other) {
         ([before], _) if may_be_host(before) => Some(*before),

@@ -32,6 +32,8 @@ pub(super) struct Part<'t> {
     pub(super) host: Option<(String, u32)>,
     /// A heading names it, and no line of its own each.
     pub(super) headed: bool,
+    /// The command that printed it, where its lines have the name of a file before them that spells it.
+    pub(super) typed: Option<&'t str>,
 }
 
 /// Where a part begins.
@@ -41,11 +43,12 @@ struct Mark {
     host: Option<String>,
     /// Its first line names the host, and holds nothing else.
     heading: bool,
+    typed: Option<String>,
 }
 
 impl Mark {
     fn new(line: usize, host: Option<String>) -> Self {
-        Self { line, host, heading: false }
+        Self { line, host, heading: false, typed: None }
     }
 }
 
@@ -81,7 +84,12 @@ pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
         bare.marks.extend(marks);
     }
     let headed = called::headings(&bare.text).into_iter();
-    bare.marks.extend(headed.map(|(line, host)| Mark { line, host: Some(host), heading: true }));
+    bare.marks.extend(headed.map(|(line, host)| Mark {
+        line,
+        host: Some(host),
+        heading: true,
+        typed: None,
+    }));
     bare.marks.sort_by_key(|mark| mark.line);
     bare
 }
@@ -98,12 +106,14 @@ impl Bare<'_> {
         let mut rest = self.text.as_ref();
         let mut line = 0;
         let mut host: (Option<&str>, bool) = (None, false);
+        let mut typed = None;
         // What a heading named last holds behind lines that name a host each.
         let mut section = None;
         for mark in &self.marks {
             let end = byte_of_line(rest, mark.line.saturating_sub(line));
             let (text, after) = rest.split_at(end);
-            self.push(&mut parts, text, line, host);
+            self.push(&mut parts, text, line, host, typed);
+            typed = mark.typed.as_deref();
             (rest, line) = (after, mark.line.max(line));
             if mark.heading {
                 section = mark.host.as_deref();
@@ -116,7 +126,7 @@ impl Bare<'_> {
                 (rest, line) = (&rest[byte_of_line(rest, 1)..], line + 1);
             }
         }
-        self.push(&mut parts, rest, line, host);
+        self.push(&mut parts, rest, line, host, typed);
         parts
     }
 
@@ -126,6 +136,7 @@ impl Bare<'_> {
         text: &'b str,
         line: usize,
         (host, headed): (Option<&str>, bool),
+        typed: Option<&'b str>,
     ) {
         if text.is_empty() {
             return;
@@ -137,7 +148,7 @@ impl Bare<'_> {
             _ => (u32::try_from(line + 1).unwrap_or(u32::MAX), &[][..]),
         };
         let host = host.map(|host| (host.to_owned(), first));
-        parts.push(Part { text, first, numbers, host, headed });
+        parts.push(Part { text, first, numbers, host, headed, typed });
     }
 }
 
@@ -217,7 +228,8 @@ fn once(text: &str, depth: usize, may_ask: bool, of_levels: bool) -> Option<(Str
         lines[kept..index].iter().for_each(|line| out.push_str(line));
         out.push_str(&run.text);
         if run.host.is_some() || run.dress == Dress::File {
-            marks.push(Mark::new(index, run.host.clone()));
+            let mark = Mark::new(index, run.host.clone());
+            marks.push(Mark { typed: run.typed.clone(), ..mark });
             marks.push(Mark::new(run.end, None));
         }
         (index, kept) = (run.end, run.end);
@@ -267,6 +279,8 @@ fn holds_any(text: &str, parts: &[&str]) -> bool {
 struct Run {
     dress: Dress,
     host: Option<String>,
+    /// The command that the name of a file before the lines spells.
+    typed: Option<String>,
     /// The lines without it.
     text: String,
     lines: usize,
@@ -283,7 +297,8 @@ impl Run {
         }
         let (_, key, _) = strip::strip(dress, lines[first], None)?;
         let next = lines.get(first + 1).copied();
-        let short = asked && dress == Dress::Host;
+        let typed = key.command();
+        let short = asked && dress == Dress::Host || typed.is_some();
         // Most lines are alone: nothing is copied for them.
         if !short
             && next.is_none_or(|next| {
@@ -292,7 +307,8 @@ impl Run {
         {
             return None;
         }
-        let mut run = Run { dress, host: key.host(), text: String::new(), lines: 0, end: first };
+        let (host, text) = (key.host(), String::new());
+        let mut run = Run { dress, host, typed, text, lines: 0, end: first };
         let mut key = key;
         let mut blank = String::new();
         for (index, line) in lines.iter().enumerate().skip(first) {
@@ -317,7 +333,7 @@ impl Run {
 
     /// Whether there is something in it that is read here.
     fn is_report(&self, asked: bool, depth: usize) -> bool {
-        if asked && self.dress == Dress::Host {
+        if asked && self.dress == Dress::Host || self.typed.is_some() {
             return true;
         }
         if !may_be_read(&self.text) {

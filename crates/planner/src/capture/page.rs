@@ -254,7 +254,7 @@ impl<'t> Page<'t> {
         if self.head.incomplete.is_none() {
             let last = self.head.last;
             let why = match &self.filter {
-                Some(filter) => format!("the command filters with {filter}: {what}"),
+                Some(filter) => format!("{FILTERED}{filter}: {what}"),
                 None => format!("ends with line {last}: {what}"),
             };
             self.head.incomplete = Some(why.into());
@@ -272,7 +272,15 @@ impl<'t> Page<'t> {
     }
 }
 
+/// How a reason begins for lines that a filter has left out.
+const FILTERED: &str = "the command filters with ";
+
 impl Head {
+    /// Whether lines are missing since a filter has left them out, and not since the report ends early.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.incomplete.as_ref().is_some_and(|why| why.starts_with(FILTERED))
+    }
+
     /// From its first line to its last; where hosts took turns, those of others between them too.
     pub(super) fn lines(&self) -> usize {
         usize::try_from(self.last.saturating_sub(self.first.line)).unwrap_or(usize::MAX) + 1

@@ -5,6 +5,7 @@
 //! counts too, also behind marks such as `+`, `==` or `###`, as scripts print them.
 
 use super::announced::fitting;
+use super::called;
 use super::table::is_program;
 use super::text::Line;
 use super::{At, Read, Taken};
@@ -95,6 +96,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     if body.len() == line.len()
         && memchr::memchr3(b'#', b'$', b'>', start).is_none()
         && memchr::memchr2(b'%', b'[', start).is_none()
+        && !matches!(first, b'(' | b'{')
     {
         return None;
     }
@@ -121,7 +123,11 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         {
             return Some(Prompt::of(before, after.trim()));
         }
-        if let Some(name) = odd(before).filter(|_| !variable && !redirected && is_known(after)) {
+        if !variable
+            && !redirected
+            && is_known(after)
+            && let Some(name) = odd(before)
+        {
             return Some(Prompt { partition: Some(name), no_name: None, typed: after.trim() });
         }
         // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
@@ -168,28 +174,50 @@ fn in_angles(line: &str) -> Option<Prompt<'_>> {
     if named && is_known(typed) && fitting(typed).is_some() {
         return Some(Prompt { partition: Some(name), no_name: None, typed });
     }
+    // `<root@host:/> command`
+    if is_known(typed)
+        && fitting(typed).is_some()
+        && let Some(name) = odd(name)
+    {
+        return Some(Prompt { partition: Some(name), no_name: None, typed });
+    }
     let sign = rest.find(['#', '$', '>']).filter(|_| rest.starts_with(['/', '~', ' ']))?;
     let (path, typed) = (rest[..sign].trim(), rest[sign + 1..].trim());
     let fits = is_host_name(name) && !path.contains(' ') && (typed.is_empty() || is_known(typed));
     fits.then_some(Prompt { partition: Some(name), no_name: None, typed })
 }
 
-/// The host in what stands before the sign of a known command, if one word alone can be it: `host /path`, `host->`,
-/// `*** host ***`, `AIX host root`, `host!user:/path`.
+/// The host in what stands before the sign of a known command, if one word alone can be it, or one alone looks like it:
+/// `host /path`, `host->`, `*** host ***`, `AIX host root`, `host!user:/path`, `$$ host $$`, `host(user)/path`, `PROD host /`.
 fn odd(before: &str) -> Option<&str> {
     if before.is_empty() || before.len() > 60 || has_gap(before) {
         return None;
     }
     let system = |word: &&str| ["AIX", "VIOS", "Linux"].contains(word) || USERS.contains(word);
-    let is_mark = |c: char| matches!(c, ' ' | '*' | '<' | '>' | '!' | '|' | ':' | '(' | ')');
-    let words = before.split(' ').filter(|word| !word.starts_with(['/', '~']));
-    let mut words = words
-        .flat_map(|word| word.split(":/").next().unwrap_or("").split(is_mark))
-        .map(|word| word.trim_matches('-'))
+    let is_mark =
+        |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '~' | ',' | ';'));
+    let words = before.split(' ').filter(|word| !word.starts_with(['/', '~']) && !is_clock(word));
+    // `host:/path`
+    let words = words.flat_map(|word| word.split(":/").next().unwrap_or("").split(is_mark));
+    let words = words
+        .map(|word| word.split('/').next().unwrap_or("").trim_matches('-'))
         .filter(|word| !word.is_empty() && !system(word));
-    let name = words.next().filter(|name| is_host_name(name) && !is_known(name))?;
-    let alone = words.next().is_none() || before.contains(['!', '|']);
-    (alone && name.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(name)
+    let words: Vec<&str> = words.collect();
+    let is_name = |word: &&str| {
+        is_host_name(word) && !is_known(word) && word.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    let mut like = words.iter().copied().filter(|word| called::looks_like_host(word));
+    match words[..] {
+        [name] => Some(name).filter(is_name),
+        [name, ..] if before.contains(['!', '|']) => Some(name).filter(is_name),
+        [_, _] | [_, _, _] => like.next().filter(|_| like.next().is_none()).filter(is_name),
+        _ => None,
+    }
+}
+
+/// `14:05:09`
+fn is_clock(word: &str) -> bool {
+    word.contains(':') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
 }
 
 /// `name = …`, as scripts have it behind `$`.
@@ -209,9 +237,15 @@ fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
     Some(Prompt::of(before, typed.trim_start_matches([' ', '$', '#', '>']).trim()))
 }
 
-/// `[host:user:/path] command`, `[host] command`
+/// `[host:user:/path] command`, `[host] command`, `(host) command`, `{host:user} command`
 fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
-    let (inner, typed) = body.strip_prefix('[')?.split_once(']')?;
+    let close = match body.bytes().next()? {
+        b'[' => ']',
+        b'(' => ')',
+        b'{' => '}',
+        _ => return None,
+    };
+    let (inner, typed) = body[1..].split_once(close)?;
     let Some((name, rest)) = inner.split_once(':') else {
         let typed = typed.trim();
         let named = inner.starts_with(|c: char| c.is_ascii_alphabetic()) && is_host_name(inner);
@@ -341,6 +375,13 @@ fn host_and_rest(before: &str) -> Option<(&str, &str)> {
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
         .unwrap_or(text.len());
     let (host, rest) = text.split_at(end);
+    // `P:host`: a letter for what kind of system it is.
+    if host.len() == 1
+        && let Some(behind) =
+            rest.strip_prefix(':').filter(|rest| !rest.starts_with(['/', '~', ' ']))
+    {
+        return host_and_rest(behind);
+    }
     host.starts_with(|c: char| c.is_ascii_alphanumeric()).then_some((host, rest))
 }
 

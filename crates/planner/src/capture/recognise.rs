@@ -7,7 +7,10 @@
 use super::announced::{self, Announced};
 use super::prompt::{self, Command, Part, Prompt};
 use super::text::{self, Line, Lines};
-use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, lsmap, part, volumes};
+use super::{
+    At, diskpaths, errpt, hmc, hmc_messages, host, hosts, interfaces, lscfg, lsmap, part, storage,
+    volumes,
+};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +48,11 @@ pub(super) enum Kind {
     Df,
     ClusterStatus,
     Multipath,
+    Interfaces,
+    Ethtool,
     Uptime,
     HmcList,
+    HmcMessages,
     Nmon,
     Part,
 }
@@ -70,9 +76,16 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'N' if starts("Number of CMD queues") => Some(Kind::VfcStats),
         b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(map_of_clients(ahead)),
         b'N' | b'S' if diskpaths::columns(text).is_some() => Some(Kind::DiskPaths),
+        b'N' if words(text, &["Name", "Mtu", "Network"]) => Some(Kind::Interfaces),
+        b'N' if text == "NIC statistics:" => Some(Kind::Ethtool),
+        b'S' if text.starts_with("Settings for ") && text.ends_with(':') => Some(Kind::Ethtool),
+        b'I' if words(text, &["Iface", "MTU"]) => Some(Kind::Interfaces),
         b'C' if starts("Commands received") && text.contains('=') => Some(Kind::VfcStats),
         b'N' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
         b'L' if is_login(text) => Some(Kind::Lsnportlogin),
+        b'H' if text.starts_with("HSCL") && hmc_messages::is_message(text) => {
+            Some(Kind::HmcMessages)
+        }
         b'H' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
         b'D' if words(text, &["dev", "wwpn", "inreqs"]) => Some(Kind::FcstatClient),
         b'A' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
@@ -91,8 +104,10 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'V' if starts("VOLUME GROUP:") => Some(Kind::Lsvg),
         b'F' if volumes::is_df(text) => Some(Kind::Df),
         b'C' if words(text, &["Cluster", "Name", "State"]) => Some(Kind::ClusterStatus),
+        b'C' if starts("Cluster Name:") && storage::is_block(text) => Some(Kind::ClusterStatus),
         b'T' if words(text, &["total", "paging", "space"]) => Some(Kind::Lsps),
         b'0'..=b'9' if host::is_uptime(text) => Some(Kind::Uptime),
+        b'0'..=b'9' if interfaces::is_ip_row(text) => Some(Kind::Interfaces),
         b'P' | b'L' | b'T' => pool(text, ahead),
         _ => by_column(text),
     }
@@ -458,10 +473,11 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         "lsvg" if part.plain(&[]).is_some() && !part.has("-o") => Kind::Lsvg,
         // Other units have other programs of that name, too: their heading tells.
         "df" if part.has("-g") => Kind::Df,
-        "cluster" if part.has("-status") && !part.has("-verbose") => Kind::ClusterStatus,
+        "cluster" if part.has("-status") => Kind::ClusterStatus,
         "multipath" if part.has("-ll") || part.has("-l") => Kind::Multipath,
         "uptime" => Kind::Uptime,
         "lssyscfg" | "lshwres" => Kind::HmcList,
+        "migrlpar" => Kind::HmcMessages,
         "lsmap" if part.has("-field") && !part.has("-fmt") => {
             return Expected::Refused(
                 "lsmap with -field is read with -fmt only; run lsmap -all, with -npiv or -net",
@@ -488,6 +504,13 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         }
         "entstat" => Kind::Entstat,
         "netstat" if part.has("-v") => Kind::Entstat,
+        "ethtool" if part.has("-S") || !part.args.iter().any(|arg| arg.starts_with('-')) => {
+            Kind::Ethtool
+        }
+        "netstat" if flag('i') || part.has("-state") => Kind::Interfaces,
+        "ip" if ["link", "addr", "address", "a", "l"].iter().any(|word| part.has(word)) => {
+            Kind::Interfaces
+        }
         "seastat" => Kind::Seastat,
         "lparstat" => Kind::Lparstat,
         "lssp" if part.has("-bd") => Kind::LuList,
@@ -572,7 +595,7 @@ pub(super) fn device<'t>(part: &Part<'t>) -> Option<&'t str> {
             let index = part.args.iter().position(flag)?;
             part.args.get(index + 1).copied()
         }
-        "entstat" => part.plain(&[]),
+        "entstat" | "ethtool" => part.plain(&[]),
         "seastat" => part.after("-d"),
         "cat" => part
             .args

@@ -91,6 +91,8 @@ struct Session<'c, 't> {
     dated: bool,
     /// The command is the one in the file's name: nobody has typed one yet.
     by_name: bool,
+    /// It is the one in the name of a file that stands before the lines.
+    by_line: bool,
     taken: Option<Taken>,
 }
 
@@ -174,6 +176,7 @@ pub(super) fn read_within(
         full: false,
         dated: false,
         by_name: false,
+        by_line: false,
         taken,
     };
     if let Some(typed) = &typed {

@@ -5,7 +5,7 @@ mod nodes;
 mod read;
 
 pub(super) use luns::pv_list;
-pub(super) use nodes::status;
+pub(super) use nodes::{is_block, status};
 pub(super) use read::{lssp, lu_list};
 
 use serde::Serialize;

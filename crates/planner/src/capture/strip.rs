@@ -58,6 +58,16 @@ impl Key<'_> {
     pub(super) fn host(&self) -> Option<String> {
         match self {
             Key::Host(host) => Some((*host).to_owned()),
+            // One that is sure is a host's own name.
+            Key::File(name) => called::of_file(name).host,
+            _ => None,
+        }
+    }
+
+    /// The command that printed a file, by its name, as lines of it were picked.
+    pub(super) fn command(&self) -> Option<String> {
+        match self {
+            Key::File(name) => Some(format!("{} | grep", called::of_file(name).command?)),
             _ => None,
         }
     }

@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use super::page::Page;
 use super::recognise::Kind;
 use super::{
-    Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, latency, level,
-    logins, lparstat, lscfg, lsmap, memory, nmon, part, ports, seastat, storage, vfcstats, volumes,
+    Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, hmc_messages, host, interfaces,
+    iostat, latency, level, logins, lparstat, lscfg, lsmap, memory, nmon, part, ports, seastat,
+    storage, vfcstats, volumes,
 };
 
 /// One reader.
@@ -283,6 +284,25 @@ const TABLE: &[Reader] = &[
         diskpaths::multipath,
     ),
     reader(
+        Kind::Interfaces,
+        [
+            "netstat",
+            "netstat -in",
+            "AIX 7.3 commands reference, `netstat`, flag `-i`; manuals of iproute2 and net-tools",
+        ],
+        interfaces::report,
+    )
+    .also(&["ip"]),
+    reader(
+        Kind::Ethtool,
+        [
+            "ethtool",
+            "ethtool -S eth0",
+            "manual of ethtool; names of counters in the drivers of the Linux kernel (ibmveth, mlx5)",
+        ],
+        interfaces::ethtool,
+    ),
+    reader(
         Kind::Uptime,
         ["uptime", "uptime", "AIX 7.3 commands reference, `uptime`"],
         host::uptime,
@@ -297,6 +317,15 @@ const TABLE: &[Reader] = &[
         hmc::report,
     )
     .also(&["lshwres"]),
+    reader(
+        Kind::HmcMessages,
+        [
+            "migrlpar",
+            "migrlpar -o v -m S922 -t S924 -p aix1",
+            "HMC commands reference, `migrlpar`; messages in public articles on partition mobility",
+        ],
+        hmc_messages::report,
+    ),
     reader(
         Kind::Nmon,
         ["nmon", "nmon -f", "AIX 7.3 documentation of `nmon`; public files"],

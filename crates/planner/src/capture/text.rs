@@ -207,6 +207,10 @@ pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
     } else {
         text
     };
+    let text = match without_tags(&text) {
+        Some(plain) => Cow::Owned(plain),
+        None => text,
+    };
     let text = match without_entities(&text) {
         Some(plain) => Cow::Owned(plain),
         None => text,
@@ -446,6 +450,15 @@ pub(crate) fn is_masked(text: &str) -> bool {
 
 /// A text that was copied out of the source of a page, with the characters that its entities stand for.
 fn without_entities(text: &str) -> Option<String> {
+    let source = memchr::memmem::find(text.as_bytes(), b"&gt;").is_some()
+        || memchr::memmem::find(text.as_bytes(), b"&lt;").is_some();
+    // A page itself, and the XML of `part`, have signs of their own.
+    let own = memchr::memchr2(b'<', b'>', text.as_bytes()).is_some();
+    (source && !own).then(|| with_entities(text))
+}
+
+/// The text with its signs in place of their names.
+fn with_entities(text: &str) -> String {
     const ENTITIES: [(&str, &str); 6] = [
         ("&lt;", "<"),
         ("&gt;", ">"),
@@ -454,13 +467,46 @@ fn without_entities(text: &str) -> Option<String> {
         ("&nbsp;", " "),
         ("&amp;", "&"),
     ];
-    let source = memchr::memmem::find(text.as_bytes(), b"&gt;").is_some()
-        || memchr::memmem::find(text.as_bytes(), b"&lt;").is_some();
-    // A page itself, and the XML of `part`, have signs of their own.
-    let own = memchr::memchr2(b'<', b'>', text.as_bytes()).is_some();
-    (source && !own).then(|| {
-        ENTITIES.iter().fold(text.to_owned(), |text, (entity, sign)| text.replace(entity, sign))
-    })
+    ENTITIES.iter().fold(text.to_owned(), |text, (entity, sign)| text.replace(entity, sign))
+}
+
+/// The text of a page that a browser saved: tags are left out, the ends of its lines and rows are those of lines.
+fn without_tags(text: &str) -> Option<String> {
+    const PAGES: [&str; 6] = ["<!doctype html", "<html", "<head", "<body", "<pre", "<table"];
+    /// A tag ends within so many bytes, or it is none.
+    const LONGEST: usize = 4096;
+    const ENDS: [&str; 6] = ["br", "/tr", "/p", "/div", "/pre", "/li"];
+    let start = text.trim_start();
+    if !start.starts_with('<') || !PAGES.iter().any(|page| after_start(start, page).is_some()) {
+        return None;
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = memchr::memchr(b'<', rest.as_bytes()) {
+        let (before, tagged) = rest.split_at(open);
+        plain.push_str(before);
+        // A sign that begins no tag is one of the text.
+        let is_tag =
+            tagged[1..].starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!'));
+        let near = &tagged.as_bytes()[..tagged.len().min(LONGEST)];
+        let close = memchr::memchr(b'>', near).filter(|_| is_tag);
+        let Some(close) = close else {
+            plain.push('<');
+            rest = &tagged[1..];
+            continue;
+        };
+        let name = tagged[1..close].split([' ', '\n', '\t']).next().unwrap_or("");
+        let name = name.trim_end_matches('/').to_ascii_lowercase();
+        match name.as_str() {
+            "/td" | "/th" => plain.push_str("  "),
+            name if ENDS.contains(&name) => plain.push('\n'),
+            _ => {}
+        }
+        rest = &tagged[close + 1..];
+    }
+    plain.push_str(rest);
+    // Signs of the page's own stand for those of the text.
+    Some(with_entities(&plain))
 }
 
 /// What follows a beginning, in whatever case it is written.

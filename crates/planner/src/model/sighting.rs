@@ -228,6 +228,11 @@ pub(super) fn own(at: usize, report: &Report) -> Sighting {
         Report::Fcstat(fcstat) => of_fcstat(s, fcstat),
         Report::FcstatClient(rows) => of_client_rows(s, rows),
         Report::Entstat(entstat) => of_entstat(s, entstat),
+        Report::Interfaces(list) => {
+            let macs = list.interfaces.iter().filter_map(|one| Some(&one.mac.as_ref()?.value));
+            let own = macs.filter(|mac| mac.bytes().any(|byte| !matches!(byte, b'0' | b':')));
+            s.keys.extend(own.map(|mac| format_smolstr!("mac {mac}")));
+        }
         Report::LsmapNpiv(lsmap) => {
             for map in &lsmap.adapters {
                 of_slot(s, slot(map.physloc.as_ref()));
@@ -509,7 +514,8 @@ fn role(report: &Report) -> Option<Role> {
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,
         Report::Part(_) | Report::ClusterStatus(_) => Some(Role::Vios),
-        Report::Lsvg(_) | Report::Df(_) => None,
+        Report::Lsvg(_) | Report::Df(_) | Report::Interfaces(_) => None,
+        Report::HmcMessages(_) => None,
         Report::Nmon(_) => None,
         Report::Server(_) => Some(Role::Trunkline),
     }

@@ -10,7 +10,7 @@ use crate::advise::rule::Object;
 use crate::advise::thresholds::{
     ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, ERRORS_NOW_LAST_SECONDS, ERRORS_NOW_LEAST,
     ERRORS_NOW_MINUTES, ERRORS_NOW_OVER_SECONDS, ERRORS_NOW_WITHIN_SECONDS, HARDWARE_ERRORS_LEAST,
-    LINK_LOST_LEAST, RESTART_SECONDS, own as own_threshold,
+    LINK_LOST_APART_SECONDS, LINK_LOST_LEAST, RESTART_SECONDS, own as own_threshold,
 };
 use crate::advise::view::{View, as_f64, count};
 use crate::capture::{LoggedError, Report};
@@ -32,9 +32,10 @@ pub(super) fn is_of_adapter(entry: &LoggedError) -> bool {
         entry.resource.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok())
     });
     let text = entry.description.to_ascii_uppercase();
-    let error = ["LINK", "ADAPTER ERROR", "COMMUNICATION", "SCSI BUS", LINK_LOST]
-        .iter()
-        .any(|word| text.contains(word));
+    let error =
+        ["LINK", "ADAPTER ERROR", "CONTROLLER ERROR", "COMMUNICATION", "SCSI BUS", LINK_LOST]
+            .iter()
+            .any(|word| text.contains(word));
     adapter && error && entry.class.starts_with('H') && entry.kind.starts_with(['P', 'T'])
 }
 
@@ -55,7 +56,8 @@ fn logged(entry: &LoggedError) -> Option<u64> {
 /// Whether an entry says that the adapter itself is broken: permanent, of its hardware, and not of the link.
 fn is_hardware(entry: &LoggedError) -> bool {
     let text = entry.description.to_ascii_uppercase();
-    entry.kind.starts_with('P') && text.contains("ADAPTER ERROR")
+    let broken = ["ADAPTER ERROR", "CONTROLLER ERROR"].iter().any(|word| text.contains(word));
+    entry.kind.starts_with('P') && broken
 }
 
 /// Whether an adapter's hardware had permanent errors at several times, none of them with a restart of the system.
@@ -103,6 +105,15 @@ fn lately(entries: &[&LoggedError], now: LogTaken) -> Option<usize> {
         && last - first >= ERRORS_NOW_OVER_SECONDS;
     let many = times(recent) >= ERRORS_NOW_LEAST && count(minutes.len()) >= ERRORS_NOW_MINUTES;
     (go_on && many).then_some(minutes.len())
+}
+
+/// Whether a link was lost again and again over more time than a restart of the switch takes.
+fn comes_and_goes(entries: &[&LoggedError]) -> bool {
+    let at: BTreeSet<u64> =
+        entries.iter().filter(|entry| is_lost(entry)).filter_map(|entry| logged(entry)).collect();
+    let (Some(first), Some(last)) = (at.first(), at.last()) else { return false };
+    let apart: BTreeSet<u64> = at.iter().map(|at| at / LINK_LOST_APART_SECONDS).collect();
+    count(apart.len()) >= LINK_LOST_LEAST && last - first >= ERRORS_NOW_OVER_SECONDS
 }
 
 const UNUSED: &str =
@@ -179,7 +190,8 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         let lost = times(entries.iter().filter(|entry| is_lost(entry))) >= LINK_LOST_LEAST;
         let least = if lost { LINK_LOST_LEAST } else { ADAPTER_ERRORS_LEAST };
         let times = times(&entries);
-        let over_hours = times >= least && count(hours.len()) >= ADAPTER_ERRORS_HOURS;
+        let over_hours = times >= least && count(hours.len()) >= ADAPTER_ERRORS_HOURS
+            || lost && comes_and_goes(&entries);
         let since = lately(&entries, now);
         if !over_hours && since.is_none() {
             continue;

@@ -69,5 +69,13 @@ pub(super) fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
 
 /// The last list of all paths of a system.
 pub(super) fn whole_paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
-    known(view, host).filter(|list| !is_part(list)).last()
+    whole_lists(view, host).last()
+}
+
+/// The lists of all paths of a system, in the order of time.
+pub(super) fn whole_lists<'v, 'a>(
+    view: &'v View<'a>,
+    host: usize,
+) -> impl Iterator<Item = &'a DiskPaths> + use<'v, 'a> {
+    known(view, host).filter(|list| !is_part(list))
 }

@@ -44,6 +44,11 @@ pub(in crate::advise) const RULES: &[Rule] = &[
         weight: 1.0,
         applies: |view, system| match view.role(system.host) {
             Role::Vios => has_file_systems(view, system),
+            // By its list alone: what a log has may be of file systems that nobody needs.
+            Role::Unknown => {
+                let listed = view.of(system.host).any(|report| report.df().is_some());
+                Applicability::where_that(listed)
+            }
             _ => Applicability::Elsewhere,
         },
         judge: full_file_systems,

@@ -101,25 +101,36 @@ struct Space {
 impl Space {
     /// Where enough of them is in use to be told.
     fn of(view: &View<'_>, host: usize) -> Option<Self> {
-        let list = view.of(host).filter_map(Report::lsps).last()?;
-        let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
-        let size: f64 = active().map(|space| as_f64(space.size_mb)).sum();
-        let used: f64 =
-            active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0).sum();
-        let first = active().next()?;
+        let (size, used, lines) = listed(view, host).or_else(|| counted(view, host))?;
         let percent = used / size * 100.0;
         let terms = vec![
-            Term::new("used", used, "MB", Origin::Computed),
-            Term::read("size", size, "MB", first.at),
+            Term::new("used", used, "", Origin::Computed),
+            Term::read("size", size, "", *lines.first()?),
         ];
         let figure = Figure::new("share in use", "%", "used × 100 ÷ size", terms);
-        let lines = active().map(|space| space.at).collect();
         (percent >= PAGING_WARNING).then_some(Self { percent, lines, figure })
     }
 
     fn is_critical(&self) -> bool {
         self.percent >= PAGING_CRITICAL
     }
+}
+
+/// Size and use of the paging spaces in use, and their lines, by `lsps`, in MB.
+fn listed(view: &View<'_>, host: usize) -> Option<(f64, f64, Vec<At>)> {
+    let list = view.of(host).filter_map(Report::lsps).last()?;
+    let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
+    let size = active().map(|space| as_f64(space.size_mb)).sum();
+    let used = active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0);
+    active().next()?;
+    Some((size, used.sum(), active().map(|space| space.at).collect()))
+}
+
+/// The same by `svmon -G`, in its unit.
+fn counted(view: &View<'_>, host: usize) -> Option<(f64, f64, Vec<At>)> {
+    let run = view.of(host).filter_map(Report::svmon).last()?;
+    let (size, used) = (run.paging_size?, run.paging_in_use?);
+    (size.value > 0.0).then(|| (size.value, used.value, vec![size.at]))
 }
 
 /// What the error log has of processes that AIX ended because the paging space was used up: `PGSP_KILL`.

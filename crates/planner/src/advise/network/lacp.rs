@@ -5,7 +5,7 @@ use crate::advise::finding::Severity;
 use crate::advise::out::Out;
 use crate::advise::thresholds::{LACP_HEARD_SHARE, LACP_LEAST};
 use crate::advise::view::{View, as_f64, shown};
-use crate::capture::{At, Ethernet, Lacp};
+use crate::capture::{At, Ethernet, Lacp, LacpSide};
 use crate::trace::number;
 
 /// Whether the partner was never heard: its system is all zero, or what stands there is assumed.
@@ -61,9 +61,12 @@ pub(super) fn partner(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
 
 /// A member that hears a switch, but another one than the members that carry the aggregation.
 fn two_partners(view: &View<'_>, wire: &Wire<'_>, lacp: &Lacp, out: &mut Out) {
-    let Some(own) = lacp.partner.system.as_ref() else { return };
-    let Some(left_out) = lacp.actor.in_sync.filter(|read| !read.value) else { return };
-    let Some(of) = wire.aggregation() else { return };
+    let sides = [&lacp.actor, &lacp.partner];
+    let apart = |side: &&LacpSide| side.in_sync.filter(|read| !read.value);
+    let Some(left_out) = sides.iter().find_map(apart) else { return };
+    let (Some(own), Some(of)) = (lacp.partner.system.as_ref(), wire.aggregation()) else {
+        return out_of_sync(view, wire, left_out.at, out);
+    };
     let members = of.aggregation.iter().flat_map(|of| &of.members);
     let others = members.filter(|name| *name != wire.name).filter_map(|name| {
         let other = wire.run.adapters.iter().find(|other| other.name.value == *name)?;
@@ -72,7 +75,9 @@ fn two_partners(view: &View<'_>, wire: &Wire<'_>, lacp: &Lacp, out: &mut Out) {
         let system = lacp.partner.system.as_ref().filter(|_| carries)?;
         (!system.value.eq_ignore_ascii_case(&own.value)).then_some((name, system))
     });
-    let Some((name, system)) = others.into_iter().next() else { return };
+    let Some((name, system)) = others.into_iter().next() else {
+        return out_of_sync(view, wire, left_out.at, out);
+    };
     let of = &of.name.value;
     out.push(
         wire.draft(
@@ -89,6 +94,42 @@ fn two_partners(view: &View<'_>, wire: &Wire<'_>, lacp: &Lacp, out: &mut Out) {
         .effect(format!("No command on this system mends it. Cable the members of {of} to one switch and one group there, or make the two switches one multi-chassis aggregation."))
         .harm("None on this system.")
         .weigh(0.95, 1.0),
+    );
+}
+
+/// A member that negotiates and does not come to an end, while others of the same aggregation carry it.
+fn out_of_sync(view: &View<'_>, wire: &Wire<'_>, at: At, out: &mut Out) {
+    let is_member = |name: &str| {
+        wire.aggregation()
+            .and_then(|of| of.aggregation.as_ref())
+            .is_none_or(|of| of.members.iter().any(|member| member == name))
+    };
+    let carries = |other: &&Ethernet| {
+        let of = other.lacp.as_ref().filter(|_| is_member(&other.name.value));
+        of.is_some_and(|of| {
+            of.actor.in_sync.is_some_and(|read| read.value)
+                && of.partner.in_sync.is_none_or(|read| read.value)
+        })
+    };
+    let mut others = wire.run.adapters.iter().filter(|other| other.name.value != wire.name);
+    let Some(sister) = others.find(carries) else { return };
+    let carrying = sister.lacp.as_ref().and_then(|of| of.actor.in_sync).map(|read| read.at);
+    out.push(
+        wire.draft(
+            view,
+            "net-lacp-partner",
+            Severity::Warning,
+            format!("{} is out of sync with its partner and carries nothing", wire.name),
+        )
+        .see([at])
+        .see(carrying)
+        .because(format!(
+            "{} is in sync: the aggregation runs over it, and {} is left out.",
+            sister.name.value, wire.name
+        ))
+        .effect(format!("No command on this system mends it. Look at the switch port of {}: it belongs to another group, is not in the group's VLANs, or waits for a speed or a mode that the others have.", wire.name))
+        .harm("None on this system.")
+        .weigh(0.93, 1.0),
     );
 }
 

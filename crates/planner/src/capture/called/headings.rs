@@ -206,7 +206,16 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<(usize, String)> {
         let next = below.find(|line| !is_rule(line) && !is_date(line));
         let Some(next) = next.filter(|next| !next.contains(name)) else { continue };
         let printed = around.is_bare() && is_typed(above);
-        if !printed && speaks(next, around.is_strong()) {
+        // Between marks, a prompt that names nobody is the one of the host that they name.
+        let bare_prompt = || {
+            let prompt = prompt::prompt(next).filter(|_| !around.is_bare());
+            prompt.is_some_and(|prompt| {
+                prompt.partition.is_none()
+                    && prompt.no_name.is_none()
+                    && (prompt::is_known(prompt.typed) || prompt::asks_who(prompt.typed))
+            })
+        };
+        if !printed && (speaks(next, around.is_strong()) || bare_prompt()) {
             found.push(Named { line, name, by_key, around, next });
         }
     }

@@ -67,6 +67,23 @@ pub(super) fn begins_member(text: &str) -> bool {
     matches!(key, "Aggregation status" | "LACPDU Interval" | "Received LACPDUs" | "Actor System")
 }
 
+/// Whether a line is one of a member's negotiation, where a filter has left its heading out.
+pub(super) fn is_of_member(text: &str) -> bool {
+    let key = text.split_key().map_or("", |(key, _)| key.bare_end());
+    begins_member(text)
+        || matches!(
+            key,
+            "Actor State"
+                | "Partner State"
+                | "Partner System"
+                | "Synchronization"
+                | "Collecting"
+                | "Distributing"
+                | "Defaulted"
+                | "Expired"
+        )
+}
+
 /// Takes a line of a member's part.
 pub(super) fn member(
     of: &mut Lacp,
@@ -127,15 +144,20 @@ fn named(of: &mut Lacp, key: &str, value: &str, at: At) -> Option<bool> {
 
 /// `Defaulted: True`
 fn state(of: &mut Lacp, partner: bool, key: &str, value: &str, at: At) -> Option<bool> {
-    let side: &mut LacpSide = if partner { &mut of.partner } else { &mut of.actor };
-    let place = match key {
-        "Synchronization" => &mut side.in_sync,
-        "Collecting" => &mut side.collecting,
-        "Distributing" => &mut side.distributing,
-        "Defaulted" => &mut side.defaulted,
-        "Expired" => &mut side.expired,
-        _ => return None,
-    };
+    fn place<'s>(side: &'s mut LacpSide, key: &str) -> Option<&'s mut Option<Read<bool>>> {
+        match key {
+            "Synchronization" => Some(&mut side.in_sync),
+            "Collecting" => Some(&mut side.collecting),
+            "Distributing" => Some(&mut side.distributing),
+            "Defaulted" => Some(&mut side.defaulted),
+            "Expired" => Some(&mut side.expired),
+            _ => None,
+        }
+    }
+    // A filter may have left out where the partner's part begins.
+    let told = !partner && place(&mut of.actor, key)?.is_some();
+    let side = if partner || told { &mut of.partner } else { &mut of.actor };
+    let place = place(side, key)?;
     let yes = match value {
         "IN_SYNC" | "Enabled" | "True" => true,
         "OUT_OF_SYNC" | "Disabled" | "False" => false,

@@ -234,6 +234,12 @@ impl Reading {
                 } else {
                     Section::Common
                 };
+                if !known && page.filter.is_some() && link_read::is_of_member(text) {
+                    self.section = Section::Lacp;
+                    self.partner = false;
+                    let of = adapter.lacp.get_or_insert_default();
+                    return link_read::member(of, &mut self.partner, page, line);
+                }
                 known
             }
         }

@@ -38,7 +38,24 @@ impl<'t> Session<'_, 't> {
                 }
             }
         }
+        match stretch.typed {
+            Some(typed) => {
+                self.start(prompt::parse(typed, at(stretch.first)), false);
+                self.by_name = true;
+            }
+            None if self.by_line => self.forget(),
+            None => {}
+        }
+        self.by_line = stretch.typed.is_some();
         self.run(Lines::new(stretch.text, at(stretch.first)).numbered(stretch.numbers));
+    }
+
+    /// What the name of a file before lines has said holds for these alone.
+    fn forget(&mut self) {
+        self.command = None;
+        self.kinds.clear();
+        self.used.clear();
+        self.by_name = false;
     }
 
     /// Takes the name of the device, or of the host, that a loop prints before what it asks for.

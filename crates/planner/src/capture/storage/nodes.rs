@@ -15,6 +15,7 @@ enum Table {
 pub(in crate::capture) fn status(page: &mut Page<'_>) -> Option<Report> {
     let (mut clusters, mut nodes) = (Vec::new(), Vec::new());
     let mut table = None;
+    let mut named: Option<&str> = None;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
         if words(text, &["Cluster", "Name", "State"]) {
@@ -23,6 +24,26 @@ pub(in crate::capture) fn status(page: &mut Page<'_>) -> Option<Report> {
         } else if words(text, &["Node", "Name", "MTM"]) {
             page.take();
             table = Some(Table::Nodes);
+        } else if let Some((key, value)) = block(text) {
+            page.take();
+            match key {
+                "Cluster Name" => named = Some(value),
+                "Cluster State" => {
+                    let state = Read { value: value.to_owned(), at: line.at };
+                    clusters.push((named.unwrap_or_default().to_owned(), state));
+                }
+                "Node Name" => nodes.push(Node {
+                    at: line.at,
+                    name: value.to_owned(),
+                    state: String::new(),
+                    pool_state: None,
+                }),
+                _ => {
+                    if let Some(node) = nodes.last_mut() {
+                        of_block(node, key, value);
+                    }
+                }
+            }
         } else if let Some(one) = cluster(text, line.at).filter(|_| table == Some(Table::Cluster)) {
             page.take();
             clusters.push(one);
@@ -33,8 +54,32 @@ pub(in crate::capture) fn status(page: &mut Page<'_>) -> Option<Report> {
             break;
         }
     }
+    // What a node says of its repository alone tells nothing of its state.
+    nodes.retain(|node| !node.state.is_empty());
     (!nodes.is_empty())
         .then(|| Report::ClusterStatus(ClusterStatus { head: page.close(), clusters, nodes }))
+}
+
+/// `    Node State:           OK`, as `-verbose` prints a cluster and its nodes.
+fn block(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':')?;
+    let known = ["Cluster ", "Node ", "Nodes ", "Number of Nodes", "Pool ", "Repository "];
+    let fits = known.iter().any(|start| key.starts_with(start)) && key.len() < 32;
+    fits.then(|| (key.trim_end(), value.trim()))
+}
+
+fn of_block(node: &mut Node, key: &str, value: &str) {
+    match key {
+        "Node State" => value.clone_into(&mut node.state),
+        // A node that is down says nothing of its pool.
+        "Pool State" => node.pool_state = Some(value.to_owned()).filter(|value| is_state(value)),
+        _ => {}
+    }
+}
+
+/// Whether a line begins the block of a cluster that `-verbose` prints.
+pub(in crate::capture) fn is_block(text: &str) -> bool {
+    block(text).is_some_and(|(key, _)| key == "Cluster Name")
 }
 
 fn is_state(word: &str) -> bool {
