@@ -406,6 +406,8 @@ mod tests {
             ("vios1.example.com_lsnports.out", Some("vios1"), true, Some("lsnports")),
             ("check_vios1_20260302.txt", Some("vios1"), true, None),
             ("vios1_vios2.txt", None, false, None),
+            ("entstat.vios1.ent8.txt", Some("vios1"), true, Some("entstat ent8")),
+            ("fcstat.vios1.fcs0.0900.txt", Some("vios1"), true, Some("fcstat fcs0")),
             ("case/vios1/lsmap_all_net.txt", Some("vios1"), true, Some("lsmap -all -net")),
             ("case-of-11-may/lsmap_all.txt", None, false, Some("lsmap -all")),
             ("tvio2_entstat_all_ent12.txt", Some("tvio2"), true, Some("entstat -all ent12")),

@@ -84,11 +84,11 @@ pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
         bare.marks.extend(marks);
     }
     let headed = called::headings(&bare.text).into_iter();
-    bare.marks.extend(headed.map(|(line, host)| Mark {
-        line,
-        host: Some(host),
+    bare.marks.extend(headed.map(|found| Mark {
+        line: found.line,
+        host: Some(found.host),
         heading: true,
-        typed: None,
+        typed: found.command,
     }));
     bare.marks.sort_by_key(|mark| mark.line);
     bare

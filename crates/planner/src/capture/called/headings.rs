@@ -25,6 +25,30 @@ impl Around<'_> {
     }
 }
 
+/// A line that names the host whose reports follow.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::capture) struct Heading {
+    /// Its place, from 0.
+    pub(in crate::capture) line: usize,
+    pub(in crate::capture) host: String,
+    /// The command that printed what follows, where it is the name of a file that spells it.
+    pub(in crate::capture) command: Option<String>,
+}
+
+impl Heading {
+    /// A line with the name of the file that follows it.
+    fn of_file(line: usize, name: &str) -> Option<Self> {
+        let called = of_file(name);
+        Some(Self { line, host: called.host?, command: called.command })
+    }
+}
+
+/// Whether a name is that of a file and of no host: it ends as texts do.
+fn is_file(name: &str) -> bool {
+    const ENDINGS: [&str; 6] = ["txt", "log", "out", "lst", "text", "cap"];
+    name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+}
+
 /// A line that may name the host whose reports follow.
 struct Named<'t> {
     /// Its place, from 0.
@@ -122,6 +146,7 @@ fn is_key(word: &[u8]) -> bool {
         Some(b'c') => &["client", "connecting", "connected"],
         Some(b'b') => &["begin"],
         Some(b'e') => &["end"],
+        Some(b'f') => &["file", "filename"],
         _ => &[],
     };
     keys.iter().any(|key| key.as_bytes().eq_ignore_ascii_case(word))
@@ -172,9 +197,9 @@ const LONG: usize = 256 << 10;
 /// Between three marks and more a name counts that looks like a host's, that a word calls one, or that takes turns with
 /// others over the same commands. With less around it, it has to look like one, and a word has to call it one or others have
 /// to stand there in the same way. What goes on behind it has to be something that a host printed.
-pub(in crate::capture) fn headings(text: &str) -> Vec<(usize, String)> {
+pub(in crate::capture) fn headings(text: &str) -> Vec<Heading> {
     let mut found: Vec<Named<'_>> = Vec::new();
-    let mut files: Vec<(usize, String)> = Vec::new();
+    let mut files: Vec<Heading> = Vec::new();
     let bytes = text.as_bytes();
     let is_long = bytes.len() > LONG;
     let (mut before, mut start) = (0, 0);
@@ -198,10 +223,14 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<(usize, String)> {
         let above = text.get(above..here.saturating_sub(1)).unwrap_or("");
         let (above, here) = (above.trim_end(), text[here..end].trim_end());
         if let Some(file) = between_files(above, here) {
-            files.extend(of_file(file).host.map(|host| (line, host)));
+            files.extend(Heading::of_file(line, file));
             continue;
         }
         let Some((name, by_key, around)) = heading(here) else { continue };
+        if is_file(name) {
+            files.extend(Heading::of_file(line, name).filter(|_| by_key || !around.is_bare()));
+            continue;
+        }
         let mut below = text.get(start..).unwrap_or("").lines().map(str::trim_end);
         let next = below.find(|line| !is_rule(line) && !is_date(line));
         let Some(next) = next.filter(|next| !next.contains(name)) else { continue };
@@ -227,7 +256,11 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<(usize, String)> {
         true => one.by_key || looks_like_host(one.name) || turns.contains(&one.next),
         false => looks_like_host(one.name) && (one.by_key || alike.contains(&one.around)),
     };
-    files.extend(found.iter().filter(counts).map(|one| (one.line, one.name.to_owned())));
+    files.extend(found.iter().filter(counts).map(|one| Heading {
+        line: one.line,
+        host: one.name.to_owned(),
+        command: None,
+    }));
     files
 }
 
@@ -281,7 +314,7 @@ mod tests {
     fn headings_of_hosts_with_little_around_them() {
         let two = |one: &str, two: &str| {
             let text = format!("{one}\nEnabled hdisk0 fscsi0\n\n{two}\nEnabled hdisk0 fscsi0\n");
-            headings(&text).into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+            headings(&text).into_iter().map(|found| found.host).collect::<Vec<_>>()
         };
         for form in [
             "@",
@@ -321,9 +354,25 @@ mod tests {
     }
 
     #[test]
+    fn headings_with_the_names_of_files() {
+        for form in ["##### @ #####", "--- File: @ ---", "==> @ <==", "File: @", "[@]"] {
+            let line = form.replace('@', "entstat.vios1.ent8.txt");
+            let found = headings(&format!("{line}\n    State: PRIMARY\n"));
+            let found: Vec<_> = found
+                .iter()
+                .map(|one| (one.line, one.host.as_str(), one.command.as_deref()))
+                .collect();
+            assert_eq!(found, [(0, "vios1", Some("entstat ent8"))], "{form}");
+        }
+        // A name among text heads nothing.
+        assert_eq!(headings("entstat.vios1.ent8.txt\n    State: PRIMARY\n"), []);
+        assert_eq!(headings("see entstat.vios1.ent8.txt here\n    State: PRIMARY\n"), []);
+    }
+
+    #[test]
     fn headings_of_hosts_between_marks() {
         let names =
-            |text: &str| headings(text).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+            |text: &str| headings(text).into_iter().map(|found| found.host).collect::<Vec<_>>();
         assert_eq!(names("######## nvio-a ########\n== lspath ==\n"), ["nvio-a"]);
         assert_eq!(names("=== Host: erpdb ===\nlspath\n"), ["erpdb"]);
         assert_eq!(names("=== erpdb ===\nlspath\n=== erpapp ===\nlspath\n"), ["erpdb", "erpapp"]);
