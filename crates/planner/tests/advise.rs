@@ -2,6 +2,8 @@
 
 #[path = "advise/adapters.rs"]
 mod adapters;
+#[path = "advise/again.rs"]
+mod again;
 #[path = "advise/arbitrary.rs"]
 mod arbitrary;
 #[path = "advise/arrays.rs"]

@@ -553,8 +553,9 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
         return;
     }
     let twin = !twins(view, (disk.host, disk.device)).is_empty();
-    // What is built into the machine no second VIOS can see.
-    if !twin && multipath::is_built_in(view, disk.host, disk.device) == Some(true) {
+    // What is built into the machine no second VIOS can see; what is written on a disk can be on two, as one that was copied.
+    let known = view.attribute(disk.host, disk.device, "unique_id").is_some();
+    if !(twin && known) && multipath::is_built_in(view, disk.host, disk.device) == Some(true) {
         return;
     }
     // A disk that is given to nobody is the VIOS's own, and may be reserved.

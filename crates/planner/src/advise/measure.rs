@@ -234,13 +234,21 @@ pub(super) fn by_time<T: Copy, G: Ord>(
         if order.is_gt() {
             samples.reverse();
         }
-    } else if samples.iter().all(has_both) {
+    } else if samples.iter().all(has_both) && !in_one_file(samples, &head) {
         let mut sorted = samples.to_vec();
         sorted.sort_by_key(&age);
         if sorted.is_sorted_by_key(&counted) {
             samples.copy_from_slice(&sorted);
         }
     }
+}
+
+/// Whether all of them stand in one file, whose lines follow each other in time: a counter that is younger further below was
+/// reset in between.
+fn in_one_file<T>(samples: &[T], head: &impl Fn(&T) -> &Head) -> bool {
+    let mut files = samples.iter().map(|sample| head(sample).first.file);
+    let first = files.next();
+    files.all(|file| Some(file) == first)
 }
 
 /// Puts the samples of one port in the order of time, and leaves out what was captured twice.

@@ -21,7 +21,8 @@ use super::measure::{Counter, Waits, by_time, seconds_between, waits, waits_from
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
-    BUFFER_LIMITS, GROWTH_SHARE, LOST_PER_SECOND, LOST_SHARE, RESETS_GROWTH, RESETS_ONCE,
+    BUFFER_LIMITS, GROWTH_SHARE, LOST_LONG_SECONDS, LOST_PER_SECOND, LOST_PER_SECOND_LONG,
+    LOST_SHARE, RESETS_GROWTH, RESETS_ONCE,
 };
 use super::view::{View, as_f64, shown};
 use crate::capture::{At, Entstat, Ethernet, Report, VirtualEthernet};
@@ -416,7 +417,10 @@ fn lost_share(wire: &Wire<'_>, counter: &Counter) -> f64 {
     let clocks = wire.before.and_then(|before| seconds_between(&before.head, &wire.run.head));
     let seconds = clocks.or_else(aged).filter(|seconds| *seconds > 0.0);
     let rate = counter.newest().growth().zip(seconds).map(|(lost, seconds)| lost / seconds);
-    if rate.is_some_and(|rate| rate >= LOST_PER_SECOND) { LOST_SHARE } else { GROWTH_SHARE }
+    // A mean over hours hides the bursts that it is of.
+    let long = seconds.is_some_and(|seconds| seconds >= LOST_LONG_SECONDS);
+    let least = if long { LOST_PER_SECOND_LONG } else { LOST_PER_SECOND };
+    if rate.is_some_and(|rate| rate >= least) { LOST_SHARE } else { GROWTH_SHARE }
 }
 
 fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
 use super::finding::{Draft, NoCommand, Severity};
+use super::measure::seconds_between;
 use super::out::Out;
 use super::sea::{Bridge, vlan_list, vlans};
+use super::thresholds::STANDBY_SECONDS;
 use super::view::View;
-use crate::capture::{At, Read};
+use crate::capture::{At, Entstat, Read};
+use crate::trace::number;
 
 /// The switch and VLAN of each trunk, with its line. The switch is empty where the trunk's own statistics were not
 /// captured and the list of the shared adapter alone has its VLANs.
@@ -197,7 +200,11 @@ fn modes<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out)
             "auto",
         )
     } else {
-        return;
+        return left_standing_by(
+            view,
+            [(one, first.as_str(), at), (two, second.as_str(), other)],
+            out,
+        );
     };
     // The side to change: the one that does not say what the pair needs.
     let bridge = if words[0] == fix { two } else { one };
@@ -234,6 +241,49 @@ fn modes<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out)
             .effect("The pair agrees on one primary, or shares the load, over its control channel.")
             .harm("Changing ha_mode can move the primary, which interrupts the clients' network for a moment. The control channel must work before it is switched on.")
             .weigh(0.93, 1.0),
+    );
+}
+
+/// `sea-failover`: a bridge that was set to stand by, as for maintenance, and never set back.
+fn left_standing_by<'a>(view: &View<'a>, pair: [(&Bridge<'a>, &str, At); 2], out: &mut Out) {
+    let of = |wanted: &str| pair.iter().find(|(_, mode, _)| *mode == wanted).copied();
+    let (Some((bridge, _, at)), Some((other, mode, other_at))) =
+        (of("standby"), of("auto").or(of("sharing")))
+    else {
+        return;
+    };
+    let mode_of = |run: &'a Entstat| {
+        let mode = run.sea.as_ref()?.failover.as_ref()?.mode.as_ref()?;
+        Some((mode.value.to_lowercase(), mode.at, run))
+    };
+    let modes: Vec<_> = bridge.runs.iter().copied().filter_map(mode_of).collect();
+    let all = modes.iter().all(|(mode, ..)| mode == "standby");
+    let seconds = modes
+        .first()
+        .zip(modes.last())
+        .and_then(|(first, last)| seconds_between(&first.2.head, &last.2.head));
+    // For the time of maintenance that is as it should be.
+    let Some(seconds) = seconds.filter(|seconds| all && *seconds >= STANDBY_SECONDS) else {
+        return;
+    };
+    let object = view.object(bridge.host, bridge.name);
+    let title = format!("{object} is set to stand by");
+    out.push(
+        draft(view, "sea-failover", Severity::Warning, bridge, other, title)
+            .see([at, other_at])
+            .see(modes.iter().map(|(_, at, _)| *at))
+            .because(format!(
+                "ha_mode is standby there and {mode} at {}: it takes the bridge over only when the other one is gone, and gives it back at once, whatever the priorities say.",
+                view.object(other.host, other.name)
+            ))
+            .because(format!(
+                "It was so {} days before, too: longer than maintenance takes.",
+                number((seconds / 86_400.0).floor())
+            ))
+            .change(&Change::new(view, bridge.host, bridge.name).live().set("ha_mode", mode))
+            .effect("The pair goes by the priorities again.")
+            .harm("The bridge with the lower priority number becomes primary, which interrupts the clients' network for a moment.")
+            .weigh(0.85, 0.9),
     );
 }
 

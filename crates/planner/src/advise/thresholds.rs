@@ -27,6 +27,10 @@ pub(super) const GROWTH_SHARE: f64 = 0.0005;
 pub(super) const GROWTH_LEAST: f64 = 50.0;
 /// Packets a second that a physical Ethernet adapter loses between two captures, from which a smaller share is told …
 pub(super) const LOST_PER_SECOND: f64 = 10.0;
+/// … in the mean; over so many seconds and more, which hide bursts, …
+pub(super) const LOST_LONG_SECONDS: f64 = 21_600.0;
+/// … so many a second …
+pub(super) const LOST_PER_SECOND_LONG: f64 = 0.5;
 /// … which is this one of the packets that arrived.
 pub(super) const LOST_SHARE: f64 = 0.0001;
 /// The share of all requests that makes the newest of several intervals one of load: what did not grow in it is over.
@@ -183,6 +187,16 @@ pub(super) const LINK_LOST_LEAST: f64 = 3.0;
 pub(super) const LINK_LOST_APART_SECONDS: u64 = 600;
 /// … a restart is so many seconds before and after the log was turned off or on, or the system shut down.
 pub(super) const RESTART_SECONDS: u64 = 1800;
+/// Times that a link is lost, by the error log, so many seconds apart …
+pub(super) const LINK_AGAIN_APART_SECONDS: u64 = 3600;
+/// … within so many seconds …
+pub(super) const LINK_AGAIN_WITHIN_SECONDS: u64 = 604_800;
+/// … and over so many, from which it is told though no day has many: so many times …
+pub(super) const LINK_AGAIN_OVER_SECONDS: u64 = 86_400;
+/// The times.
+pub(super) const LINK_AGAIN_LEAST: f64 = 5.0;
+/// … on so many days.
+pub(super) const LINK_AGAIN_DAYS: usize = 3;
 /// The share of the intervals of a file of nmon in which a port has to be at its line rate …
 pub(super) const LINE_RATE_INTERVALS: f64 = 1.0 / 3.0;
 /// … and the least number of them.
@@ -207,6 +221,8 @@ pub(super) const FLAPS_A_DAY: f64 = 0.2;
 /// Times that a shared adapter became primary or backup in the day before the capture, by the error log: a failover with its
 /// way back, for each of two servers, is fewer.
 pub(super) const TURNS_IN_A_DAY: f64 = 6.0;
+/// A shared adapter that is set to stand by was left so after maintenance, where it is in captures so many seconds apart.
+pub(super) const STANDBY_SECONDS: f64 = 86_400.0;
 /// Changes of the primary between two captures.
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
 /// What a profile gives, of what the partition runs with, from which on it is told.

@@ -287,6 +287,7 @@ fn single(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     for one in told(view).into_iter().filter(|one| one.host == system.host) {
         vnics.entry([one.machine, one.client, one.slot]).or_default().push(one);
     }
+    one_server(system, &vnics, out);
     let Some(example) = vnics.values().find(|all| all.len() > 1) else { return };
     for all in vnics.values() {
         let [one] = all[..] else { continue };
@@ -304,6 +305,37 @@ fn single(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 .effect("Add a second backing device on a port of another VIOS, on the HMC (chhwres -r virtualio --rsubtype vnicbkdev), while the client runs.")
                 .harm("It takes capacity of that port; the profile has to be changed, too.")
                 .weigh(0.85, 1.0),
+        );
+    }
+}
+
+/// A vNIC whose backing devices all lie on one VIOS, where those of others lie on two.
+fn one_server(system: &Object<'_>, vnics: &BTreeMap<[&str; 3], Vec<Backing<'_>>>, out: &mut Out) {
+    fn servers<'a>(all: &[Backing<'a>]) -> BTreeSet<&'a str> {
+        all.iter().map(|one| one.vios).collect()
+    }
+    let of_two: Vec<&Vec<Backing<'_>>> =
+        vnics.values().filter(|all| servers(all).len() > 1).collect();
+    let alone: Vec<&Vec<Backing<'_>>> =
+        vnics.values().filter(|all| all.len() > 1 && servers(all).len() == 1).collect();
+    // Where most are so, it is how they are meant.
+    let Some(example) = of_two.first().filter(|_| of_two.len() > alone.len()) else { return };
+    for all in alone {
+        let Some(one) = all.first() else { continue };
+        let object = format!("vNIC of {} over {}", one.client, one.vios);
+        let title =
+            format!("all backing devices of the vNIC of {} lie on {}", one.client, one.vios);
+        let named: Vec<&str> = servers(example).into_iter().collect();
+        let places: BTreeSet<_> = all.iter().map(|one| one.at).collect();
+        out.push(
+            Draft::new(RULE, system.host, object, Severity::Warning, title)
+                .see(places)
+                .see(example.first().map(|other| other.at))
+                .because(format!("The vNIC of {} has its own on {}; {} of the machine are so.", example[0].client, named.join(" and "), of_two.len()))
+                .because("The failover of a vNIC helps against a fault of a port; a restart of that VIOS takes all of its backing devices.")
+                .effect("Add a backing device on a port of another VIOS, on the HMC (chhwres -r virtualio --rsubtype vnicbkdev), while the client runs, and take one of these away.")
+                .harm("It takes capacity of that port; the profile has to be changed, too.")
+                .weigh(0.85, 0.95),
         );
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
     let headed = called::headings(&bare.text).into_iter();
     bare.marks.extend(headed.map(|found| Mark {
         line: found.line,
-        host: Some(found.host),
+        host: found.host,
         heading: true,
         typed: found.command,
     }));

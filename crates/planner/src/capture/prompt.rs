@@ -175,7 +175,8 @@ fn in_angles(line: &str) -> Option<Prompt<'_>> {
         return Some(Prompt { partition: Some(name), no_name: None, typed });
     }
     // `<root@host:/> command`
-    if is_known(typed)
+    if name.contains('@')
+        && is_known(typed)
         && fitting(typed).is_some()
         && let Some(name) = odd(name)
     {

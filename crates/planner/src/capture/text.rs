@@ -405,6 +405,32 @@ pub(super) fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// A count, also as some levels and locales group its digits: `1,987,220`.
+pub(super) fn count(text: &str) -> Option<u64> {
+    number(text).or_else(|| grouped(text))
+}
+
+fn grouped(text: &str) -> Option<u64> {
+    /// More digits than a counter has.
+    const LONGEST: usize = 27;
+    if text.len() > LONGEST {
+        return None;
+    }
+    let mut groups = text.split(',');
+    let first = groups.next().filter(|first| (1..=3).contains(&first.len()))?;
+    let mut digits = first.to_owned();
+    let mut more = 0;
+    for group in groups {
+        if group.len() != 3 {
+            return None;
+        }
+        digits.push_str(group);
+        more += 1;
+    }
+    let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+    (more > 0 && all).then(|| digits.parse().ok())?
+}
+
 /// A number with or without a fraction: digits and points alone.
 ///
 /// What has few digits is put together here: a whole number below 2^53 and a power of ten are both exact, so their quotient

@@ -45,6 +45,16 @@ fn packets_lost_are_counted_by_the_second_too() {
     // 0.03 % of a thousandth, and 0.005 % of as many.
     assert_eq!(found(true, 1_000_000, 300), None);
     assert_eq!(found(true, 1_000_000_000, 50_000), None);
+    // 0.01 % over a day, whose bursts a second does not show.
+    let day = |lost: u64| {
+        let one = port(1, 5_000_000, 300);
+        let two = port(1, 415_000_000, 300 + lost).replace("3 days", "4 days");
+        let captures = timed(&[("a.txt", &one, 0), ("b.txt", &two, 86_400)]);
+        let found = advise(&captures, &Facts::builtin()).findings;
+        found.first().map(|one| (one.rule, one.severity))
+    };
+    assert_eq!(day(47_053), told);
+    assert_eq!(day(20_000), None);
 }
 
 /// The mean of all requests hides slow writes behind many fast reads.

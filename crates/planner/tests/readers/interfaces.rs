@@ -80,6 +80,47 @@ fn what_an_hmc_refuses_has_a_code_and_its_details() {
 }
 
 #[test]
+fn counts_whose_digits_are_grouped_are_read() {
+    let plain = String::from_utf8(super::fixture("entstat-memory")).unwrap();
+    let number = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let grouped = |word: &str| {
+        let places = word.char_indices().map(|(at, digit)| match (word.len() - at) % 3 {
+            0 if at > 0 => format!(",{digit}"),
+            _ => digit.to_string(),
+        });
+        places.collect::<String>()
+    };
+    let mut other = String::new();
+    for line in plain.lines() {
+        let text = match line.split_once(": ") {
+            // Counters, and neither identifiers nor sizes.
+            Some(_)
+                if ["Packets", "Bytes", "Failures", "Errors"]
+                    .iter()
+                    .any(|word| line.contains(word)) =>
+            {
+                line.split(' ')
+                    .map(|word| if number(word) { grouped(word) } else { word.to_owned() })
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            }
+            _ => line.to_owned(),
+        };
+        other += &text;
+        other.push('\n');
+    }
+    assert_ne!(plain, other);
+    let counters = |text: &str| {
+        let captures = super::read_bytes(text.as_bytes());
+        let all: Vec<_> = captures.entstats().flat_map(|run| run.adapters.clone()).collect();
+        all.iter()
+            .map(|one| (one.received.packets, one.transmitted.bytes, one.received.no_resource))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counters(&plain), counters(&other));
+}
+
+#[test]
 fn a_cluster_is_read_as_verbose_prints_it() {
     let captures = read("cluster-status-verbose");
     let list = only(captures.cluster_statuses());

@@ -10,7 +10,9 @@ use crate::advise::rule::Object;
 use crate::advise::thresholds::{
     ADAPTER_ERRORS_HOURS, ADAPTER_ERRORS_LEAST, ERRORS_NOW_LAST_SECONDS, ERRORS_NOW_LEAST,
     ERRORS_NOW_MINUTES, ERRORS_NOW_OVER_SECONDS, ERRORS_NOW_WITHIN_SECONDS, HARDWARE_ERRORS_LEAST,
-    LINK_LOST_APART_SECONDS, LINK_LOST_LEAST, RESTART_SECONDS, own as own_threshold,
+    LINK_AGAIN_APART_SECONDS, LINK_AGAIN_DAYS, LINK_AGAIN_LEAST, LINK_AGAIN_OVER_SECONDS,
+    LINK_AGAIN_WITHIN_SECONDS, LINK_LOST_APART_SECONDS, LINK_LOST_LEAST, RESTART_SECONDS,
+    own as own_threshold,
 };
 use crate::advise::view::{View, as_f64, count};
 use crate::capture::{LoggedError, Report};
@@ -116,6 +118,57 @@ fn comes_and_goes(entries: &[&LoggedError]) -> bool {
     count(apart.len()) >= LINK_LOST_LEAST && last - first >= ERRORS_NOW_OVER_SECONDS
 }
 
+fn is_of_link(entry: &LoggedError) -> bool {
+    entry.description.to_ascii_uppercase().contains("LINK ERROR") || is_lost(entry)
+}
+
+/// The times at which a link was lost on several days up to the last one, newest first, each an hour and more apart: of one
+/// that was lost often within hours, the last day tells.
+fn over_days<'e>(
+    entries: &[&'e LoggedError],
+    now: LogTaken,
+    at_restart: impl Fn(&LoggedError) -> bool,
+) -> Option<Vec<&'e LoggedError>> {
+    let own = entries.iter().copied().filter(|entry| is_of_link(entry) && !at_restart(entry));
+    let mut timed: Vec<(u64, &LoggedError)> = own
+        .filter_map(|entry| Some((logged(entry)?, entry)))
+        .filter(|(at, _)| now.seconds.saturating_sub(*at) <= LINK_AGAIN_WITHIN_SECONDS)
+        .collect();
+    timed.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let (last, first) = (timed.first()?.0, timed.last()?.0);
+    let mut events: Vec<(u64, &LoggedError)> = Vec::new();
+    for (at, entry) in timed {
+        if events.last().is_none_or(|(known, _)| known - at >= LINK_AGAIN_APART_SECONDS) {
+            events.push((at, entry));
+        }
+    }
+    let goes_on = now.within_a_day(last) && last - first >= LINK_AGAIN_OVER_SECONDS;
+    let days: BTreeSet<u64> = events.iter().map(|(at, _)| at / 86_400).collect();
+    (goes_on && count(events.len()) >= LINK_AGAIN_LEAST && days.len() >= LINK_AGAIN_DAYS)
+        .then(|| events.into_iter().map(|(_, entry)| entry).collect())
+}
+
+fn again(view: &View<'_>, system: &Object<'_>, adapter: &str, times: &[&LoggedError]) -> Draft {
+    let object = view.object(system.host, adapter);
+    let title = format!("the link of {adapter} comes and goes, day by day");
+    let mut draft = Draft::new("adapter-errors", system.host, object, Severity::Warning, title)
+        .see(times.iter().take(8).map(|entry| entry.at));
+    if let Some(last) = times.first() {
+        let terms = vec![
+            Term::read("times", count(times.len()), "times", last.at),
+            own_threshold("threshold", LINK_AGAIN_LEAST, "times"),
+        ];
+        draft = draft
+            .figure(Figure::new("times that the link was lost in a week", "times", "times", terms))
+            .because(format!("The error log has it at {} times an hour and more apart, over several days up to the last one: {}.", times.len(), last.description.to_lowercase()));
+    }
+    draft
+        .because("Each time it came back by itself, so all looks well in between. No restart and no work on a switch comes again like that.")
+        .effect("Look at cable, optics and the switch port (its log has the same times), then at the adapter. For Fibre Channel `fcstat` of the port, a day apart, counts the failures of the link; for Ethernet `entstat -d`.")
+        .harm("None by looking.")
+        .weigh(0.85, 0.9)
+}
+
 const UNUSED: &str =
     "lsnports shows it without a fabric, and no client is mapped to it: nobody waits for its link.";
 
@@ -171,6 +224,10 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         };
         let told = is_parent(&down, adapter) || is_parent(&down, &protocol_device(adapter));
         let all = entries.len();
+        if !told && let Some(times) = over_days(&entries, now, at_restart) {
+            out.push(or_note(again(view, system, adapter, &times)));
+            continue;
+        }
         entries.retain(|entry| logged(entry).is_some_and(|time| now.within_a_day(time)));
         // The file may have been copied long after.
         if entries.is_empty() && all > 0 && !now.printed {

@@ -30,7 +30,8 @@ impl Around<'_> {
 pub(in crate::capture) struct Heading {
     /// Its place, from 0.
     pub(in crate::capture) line: usize,
-    pub(in crate::capture) host: String,
+    /// A file's name may tell the command alone.
+    pub(in crate::capture) host: Option<String>,
     /// The command that printed what follows, where it is the name of a file that spells it.
     pub(in crate::capture) command: Option<String>,
 }
@@ -39,7 +40,8 @@ impl Heading {
     /// A line with the name of the file that follows it.
     fn of_file(line: usize, name: &str) -> Option<Self> {
         let called = of_file(name);
-        Some(Self { line, host: called.host?, command: called.command })
+        let tells = called.host.is_some() || called.command.is_some();
+        tells.then_some(Self { line, host: called.host, command: called.command })
     }
 }
 
@@ -258,7 +260,7 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<Heading> {
     };
     files.extend(found.iter().filter(counts).map(|one| Heading {
         line: one.line,
-        host: one.name.to_owned(),
+        host: Some(one.name.to_owned()),
         command: None,
     }));
     files
@@ -281,7 +283,9 @@ fn between_files<'t>(above: &str, line: &'t str) -> Option<&'t str> {
     if line.starts_with("==> ") {
         return line.strip_prefix("==> ")?.trim_end().strip_suffix(" <==");
     }
-    let of_more = above.starts_with("::::::::::::::") && !line.starts_with(':');
+    // The first line of the file itself stands below such a row, too.
+    let of_more =
+        above.starts_with("::::::::::::::") && !line.starts_with(':') && !line.contains(' ');
     of_more.then_some(line.trim_end())
 }
 
@@ -314,7 +318,7 @@ mod tests {
     fn headings_of_hosts_with_little_around_them() {
         let two = |one: &str, two: &str| {
             let text = format!("{one}\nEnabled hdisk0 fscsi0\n\n{two}\nEnabled hdisk0 fscsi0\n");
-            headings(&text).into_iter().map(|found| found.host).collect::<Vec<_>>()
+            headings(&text).into_iter().filter_map(|found| found.host).collect::<Vec<_>>()
         };
         for form in [
             "@",
@@ -360,9 +364,9 @@ mod tests {
             let found = headings(&format!("{line}\n    State: PRIMARY\n"));
             let found: Vec<_> = found
                 .iter()
-                .map(|one| (one.line, one.host.as_str(), one.command.as_deref()))
+                .map(|one| (one.line, one.host.as_deref(), one.command.as_deref()))
                 .collect();
-            assert_eq!(found, [(0, "vios1", Some("entstat ent8"))], "{form}");
+            assert_eq!(found, [(0, Some("vios1"), Some("entstat ent8"))], "{form}");
         }
         // A name among text heads nothing.
         assert_eq!(headings("entstat.vios1.ent8.txt\n    State: PRIMARY\n"), []);
@@ -371,8 +375,9 @@ mod tests {
 
     #[test]
     fn headings_of_hosts_between_marks() {
-        let names =
-            |text: &str| headings(text).into_iter().map(|found| found.host).collect::<Vec<_>>();
+        let names = |text: &str| {
+            headings(text).into_iter().filter_map(|found| found.host).collect::<Vec<_>>()
+        };
         assert_eq!(names("######## nvio-a ########\n== lspath ==\n"), ["nvio-a"]);
         assert_eq!(names("=== Host: erpdb ===\nlspath\n"), ["erpdb"]);
         assert_eq!(names("=== erpdb ===\nlspath\n=== erpapp ===\nlspath\n"), ["erpdb", "erpapp"]);

@@ -2,7 +2,7 @@
 
 use super::{Aggregation, Lacp, LacpSide};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Plain, number};
+use crate::capture::text::{Line, Plain, count};
 use crate::capture::{At, Read};
 
 const DOUBT: &str = "the value is not understood";
@@ -24,7 +24,7 @@ pub(super) fn aggregation(of: &mut Aggregation, page: &mut Page<'_>, line: Line<
     let Some((key, value)) = line.trimmed().split_key() else { return false };
     let (value, at) = (value.bare(), line.at);
     let count =
-        |place: &mut Option<Read<u64>>| number(value).is_some_and(|count| put(place, count, at));
+        |place: &mut Option<Read<u64>>| count(value).is_some_and(|count| put(place, count, at));
     let fits = match key.bare_end() {
         "Number of adapters" => value.parse().is_ok_and(|count| put(&mut of.adapters, count, at)),
         "Operating mode" => put(&mut of.mode, value.to_owned(), at),
@@ -124,7 +124,7 @@ pub(super) fn member(
 }
 
 fn counter(place: &mut Option<Read<u64>>, value: &str, at: At) -> bool {
-    number(value).is_some_and(|count| put(place, count, at))
+    count(value).is_some_and(|count| put(place, count, at))
 }
 
 /// `Actor System: 6C-AE-8B-49-90-E1`

@@ -5,7 +5,7 @@ use super::{
 };
 use super::{link_read, sea_read};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Plain, after_start, number};
+use crate::capture::text::{Line, Plain, after_start, count, number};
 use crate::capture::{At, Info, Read, Report};
 
 pub(super) const DOUBT: &str = "the value is no number, or it stands there twice";
@@ -389,7 +389,7 @@ fn detail(adapter: &mut Ethernet, line: Line<'_>) -> bool {
 }
 
 fn set(page: &mut Page<'_>, place: &mut Option<Read<u64>>, value: &str, line: Line<'_>) -> bool {
-    if !line.ended || !number(value).is_some_and(|value| put(place, value, line.at)) {
+    if !line.ended || !count(value).is_some_and(|value| put(place, value, line.at)) {
         page.doubt(
             line,
             if line.ended { DOUBT } else { "the file ends in this line; its value may be cut" },
@@ -526,17 +526,17 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
         "VLAN Tag IDs" => vlans(value).is_some_and(|vlans| put(&mut own.vlans, vlans, at)),
         "Switch ID" => put(&mut own.switch, value.to_owned(), at),
         "Hypervisor Send Failures" => {
-            number(value).is_some_and(|count| put(&mut own.send_failures, count, at))
+            count(value).is_some_and(|count| put(&mut own.send_failures, count, at))
         }
         "Receiver Failures" => {
-            number(value).is_some_and(|count| put(&mut own.receiver_failures, count, at))
+            count(value).is_some_and(|count| put(&mut own.receiver_failures, count, at))
         }
         "Invalid VLAN ID Packets" => {
-            number(value).is_some_and(|count| put(&mut own.invalid_vlan, count, at))
+            count(value).is_some_and(|count| put(&mut own.invalid_vlan, count, at))
         }
         "LAN State" => put(&mut own.lan_state, value.to_owned(), at),
         "Hypervisor Receive Failures" => {
-            number(value).is_some_and(|count| put(&mut own.receive_failures, count, at))
+            count(value).is_some_and(|count| put(&mut own.receive_failures, count, at))
         }
         "RQ Length"
         | "Filter MCast Mode"

@@ -3,7 +3,7 @@
 use super::read::{DOUBT, vlans};
 use super::{Failover, Sea, SeaThread, Side, TrunkVlans};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Plain, is_device, number};
+use crate::capture::text::{Line, Plain, count, is_device};
 use crate::capture::{At, Read};
 
 /// Where the reader is within the part.
@@ -96,7 +96,7 @@ pub(super) fn take(sea: &mut Sea, state: &mut State, page: &mut Page<'_>, line: 
             failover(sea.failover.get_or_insert_default(), key, value, at)
         }
         _ => counter(sea, *state, key)
-            .map(|place| number(value).is_some_and(|value| put(place, value, at))),
+            .map(|place| count(value).is_some_and(|value| put(place, value, at))),
     };
     match fits {
         Some(true) => {}
@@ -262,7 +262,7 @@ fn is_state(value: &str) -> bool {
 /// `None` when the key is not known, otherwise whether its value was understood.
 fn failover(failover: &mut Failover, key: &str, value: &str, at: At) -> Option<bool> {
     let count =
-        |place: &mut Option<Read<u64>>| number(value).is_some_and(|value| put(place, value, at));
+        |place: &mut Option<Read<u64>>| count(value).is_some_and(|value| put(place, value, at));
     let text = |place: &mut Option<Read<String>>| put(place, value.to_owned(), at);
     Some(match key {
         "Control Channel PVID" => {

@@ -2,7 +2,7 @@
 
 use super::{Fcstat, QueueUse, Resources, Traffic, TwoWay};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Lines, Plain, after_start, number};
+use crate::capture::text::{Line, Lines, Plain, after_start, count, number};
 use crate::capture::{At, Read, Report, Wwn};
 
 /// The heading under which a line stands; the same keys come under several.
@@ -128,7 +128,7 @@ fn without_heading(report: &mut Fcstat, loose: &mut Resources, text: &str, line:
         *loose = Resources::default();
     }
     let Some(place) = resource(loose, key) else { return false };
-    let taken = number(value.bare()).is_some_and(|value| put(place, value, line.at));
+    let taken = count(value.bare()).is_some_and(|value| put(place, value, line.at));
     if taken && loose.no_command.is_some() && report.resources == Resources::default() {
         report.resources = *loose;
     }
@@ -147,7 +147,7 @@ impl Groups {
     fn take(&mut self, text: &str, line: Line<'_>) -> bool {
         let Some((key, value)) = text.split_key() else { return false };
         let key = key.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        let Some(value) = number(value.bare()) else { return false };
+        let Some(value) = count(value.bare()) else { return false };
         next_of(&mut self.queues, |group| queue(group, &key), value, line.at)
             || next_of(&mut self.traffic, |group| traffic(group, &key), value, line.at)
     }
@@ -265,7 +265,7 @@ fn take(report: &mut Fcstat, section: &mut Section, text: &str, line: Line<'_>) 
     match counter(report, *section, key) {
         // Counters that the adapter does not have; a virtual one counts nothing of a link.
         Some(_) if matches!(value, "UNSUPPORTED" | "UNKNOWN" | "N/A" | "-1") => Taken::Yes,
-        Some(place) => Taken::of(number(value).is_some_and(|value| put(place, value, line.at))),
+        Some(place) => Taken::of(count(value).is_some_and(|value| put(place, value, line.at))),
         None => described(report, key, value, line.at),
     }
 }
@@ -476,8 +476,7 @@ fn two_way(place: &mut TwoWay, value: &str, at: At) -> Taken {
     if value.starts_with("-1") && value.split_ascii_whitespace().all(none) {
         return Taken::Yes;
     }
-    let mut numbers =
-        value.split_ascii_whitespace().filter(|word| !word.ends_with(':')).map(number);
+    let mut numbers = value.split_ascii_whitespace().filter(|word| !word.ends_with(':')).map(count);
     let (Some(Some(transmitted)), received, None) =
         (numbers.next(), numbers.next(), numbers.next())
     else {
