@@ -39,6 +39,8 @@ mod tools;
 mod turns;
 #[path = "readers/volumes.rs"]
 mod volumes;
+#[path = "readers/whose.rs"]
+mod whose;
 
 use planner::capture::{Captures, Read};
 

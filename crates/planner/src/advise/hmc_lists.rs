@@ -108,21 +108,16 @@ fn priorities(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         return;
     }
     for rows in newest(view, system.host, &TRUNK).into_values() {
-        let trunks: Vec<&HmcRow> = rows.into_iter().filter(|row| is_trunk(row)).collect();
+        let mut first: BTreeMap<(&str, &str, u16), &HmcRow> = BTreeMap::new();
         let mut told = BTreeSet::new();
-        for (at, one) in trunks.iter().enumerate() {
-            let same = |two: &&&HmcRow| {
-                name(two) != name(one)
-                    && switch(two) == switch(one)
-                    && two.field("trunk_priority").is_some()
-                    && two.field("trunk_priority") == one.field("trunk_priority")
-                    && !of_row(two).is_disjoint(&of_row(one))
-            };
-            let Some(two) = trunks[at + 1..].iter().find(same) else { continue };
-            if !told.insert((name(one), name(two), switch(one))) {
+        let trunks = rows.into_iter().filter(|row| is_trunk(row));
+        let each = trunks.flat_map(|row| of_row(row).into_iter().map(move |vlan| (vlan, row)));
+        for (vlan, two) in each {
+            let Some(priority) = two.field("trunk_priority") else { continue };
+            let one = *first.entry((switch(two), priority, vlan)).or_insert(two);
+            if name(one) == name(two) || !told.insert((name(one), name(two), switch(one))) {
                 continue;
             }
-            let priority = one.field("trunk_priority").unwrap_or_default();
             let common: BTreeSet<u16> = of_row(one).intersection(&of_row(two)).copied().collect();
             out.push(
                 Draft::new(
@@ -148,14 +143,17 @@ fn vlans(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         return;
     }
     for rows in newest(view, system.host, &TRUNK).into_values() {
-        let mut of: BTreeMap<(&str, &str), (BTreeSet<u16>, &HmcRow)> = BTreeMap::new();
-        for row in rows.iter().filter(|row| is_trunk(row)) {
-            let entry = of.entry((switch(row), name(row))).or_insert((BTreeSet::new(), *row));
-            entry.0.extend(of_row(row));
+        let mut by_switch: BTreeMap<&str, Vec<&HmcRow>> = BTreeMap::new();
+        for row in rows {
+            by_switch.entry(switch(row)).or_default().push(row);
         }
-        let switches: BTreeSet<&str> = of.keys().map(|(switch, _)| *switch).collect();
-        for on in switches {
-            let mut own = of.iter().filter(|((switch, _), _)| *switch == on);
+        for rows in by_switch.into_values() {
+            let mut of: BTreeMap<&str, (BTreeSet<u16>, &HmcRow)> = BTreeMap::new();
+            for row in rows.iter().filter(|row| is_trunk(row)) {
+                let entry = of.entry(name(row)).or_insert((BTreeSet::new(), *row));
+                entry.0.extend(of_row(row));
+            }
+            let mut own = of.iter();
             let (Some(one), Some(two), None) = (own.next(), own.next(), own.next()) else {
                 continue;
             };
@@ -167,8 +165,7 @@ fn vlans(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 let missing: BTreeSet<u16> = has.1.0.difference(&lacks.1.0).copied().collect();
                 let clients: Vec<&&HmcRow> = rows
                     .iter()
-                    .filter(|row| !is_trunk(row) && switch(row) == on)
-                    .filter(|row| !of.contains_key(&(on, name(row))))
+                    .filter(|row| !is_trunk(row) && !of.contains_key(name(row)))
                     .filter(|row| !of_row(row).is_disjoint(&missing))
                     .collect();
                 if missing.is_empty() {
@@ -176,7 +173,7 @@ fn vlans(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 }
                 let names: BTreeSet<&str> = clients.iter().map(|row| name(row)).collect();
                 let list = vlan_list(&missing);
-                let (has, lacks) = ((has.0.1, has.1.1), (lacks.0.1, lacks.1.1));
+                let (has, lacks) = ((*has.0, has.1.1), (*lacks.0, lacks.1.1));
                 let title = format!("VLAN {list} is on {} and not on {}", has.0, lacks.0);
                 let object = format!("{} and {}", has.0, lacks.0);
                 let mut draft =
@@ -211,15 +208,26 @@ fn partners(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
                 |own: &str, far: &str| row.field(own).is_some() && row.field(own) == of.field(far);
             same("lpar_name", "remote_lpar_name") || same("lpar_id", "remote_lpar_id")
         };
+        let mut servers: BTreeMap<(&str, &str), BTreeMap<&str, &HmcRow>> = BTreeMap::new();
+        for row in rows.iter().copied().filter(|row| kind(row, "server")) {
+            let Some(slot) = row.field("slot_num") else { continue };
+            for own in ["lpar_name", "lpar_id"] {
+                if let Some(of) = row.field(own) {
+                    servers.entry((own, of)).or_default().insert(slot, row);
+                }
+            }
+        }
         for client in rows.iter().filter(|row| kind(row, "client")) {
             let Some(slot) = client.field("remote_slot_num").filter(|slot| *slot != "any") else {
                 continue;
             };
-            let servers: Vec<&&HmcRow> =
-                rows.iter().filter(|row| kind(row, "server") && is_of(row, client)).collect();
             // Server adapters of that VIOS may not be in the list at all.
-            let Some(first) = servers.first() else { continue };
-            let there = servers.iter().find(|row| row.field("slot_num") == Some(slot));
+            let of_it = |own: &'static str, far: &str| servers.get(&(own, client.field(far)?));
+            let of_it =
+                of_it("lpar_name", "remote_lpar_name").or(of_it("lpar_id", "remote_lpar_id"));
+            let Some(servers) = of_it else { continue };
+            let Some(first) = servers.values().next() else { continue };
+            let there = servers.get(slot);
             let points_back = |row: &HmcRow| {
                 row.field("remote_slot_num")
                     .is_none_or(|slot| slot == "any" || Some(slot) == client.field("slot_num"))

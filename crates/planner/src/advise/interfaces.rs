@@ -1,6 +1,6 @@
 //! `net-interface`: what the lists of interfaces tell, of Linux above all: packets that are lost, and a link that is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Draft, Severity};
 use super::measure::{Counter, by_time, waits};
@@ -49,16 +49,14 @@ fn by_name<'a>(view: &View<'a>, host: usize) -> BTreeMap<&'a str, Vec<Sample<'a>
 }
 
 fn judge(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let own = view.wires().iter().filter(|wire| wire.host == system.host);
+    let asked: BTreeSet<String> = own.map(|wire| wire.name.to_owned()).collect();
     for (name, samples) in by_name(view, system.host) {
         if name == "lo" || name.starts_with("lo0") {
             continue;
         }
         // What the adapter itself was asked tells more.
-        let told = |wire: &super::network::Wire<'_>| {
-            wire.host == system.host
-                && Some(wire.name) == name.strip_prefix("en").map(|n| format!("ent{n}")).as_deref()
-        };
-        if view.wires().iter().any(told) {
+        if name.strip_prefix("en").is_some_and(|number| asked.contains(&format!("ent{number}"))) {
             continue;
         }
         no_link(view, system, name, &samples, out);

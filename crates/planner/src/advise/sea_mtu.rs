@@ -1,6 +1,6 @@
 //! `sea-mtu`: frames that fit through one side of a shared Ethernet adapter and not through the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, NoCommand, Severity};
@@ -10,7 +10,7 @@ use super::sea::Bridge;
 use super::sea_pair;
 use super::thresholds::REFUSED_GROWTH;
 use super::view::{Role, View, as_f64};
-use crate::capture::{At, Attribute, Report, Sea};
+use crate::capture::{At, Attribute, Interface, Read, Report, Sea};
 use crate::trace::number;
 
 /// `sea-mtu`: jumbo frames on one side only.
@@ -57,13 +57,16 @@ fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, ou
     let vios = bridge.host;
     let mapped = view.clients_of(vios);
     let near = |host: usize| mapped.contains(&host) || view.same_machine(host, vios);
+    let is_alone = has_no_other(view, vios);
+    let small = if is_alone { small_networks(view) } else { Small::new() };
     for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
         let is_near = near(client);
-        if !is_near && !may_be_near(view, client, vios) {
+        let has_machine = || view.system(client).is_some_and(|system| system.machine.is_some());
+        if !is_near && (!is_alone || has_machine()) {
             continue;
         }
         for (device, (mtu, at)) in large(view, client) {
-            let other = smaller_beside(view, client, device);
+            let other = smaller_beside(view, &small, client, device);
             if !is_near && other.is_none() {
                 continue;
             }
@@ -100,27 +103,48 @@ fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, ou
     }
 }
 
-/// An interface of another system in the network of this one that sends no larger frames than 1500 bytes.
-fn smaller_beside(view: &View<'_>, host: usize, device: &str) -> Option<(String, f64, At)> {
-    let all = |host: usize| {
-        view.of(host).filter_map(Report::interfaces).flat_map(|list| &list.interfaces)
-    };
-    let own: BTreeSet<&str> = all(host)
-        .filter(|one| one.name.value == device)
-        .flat_map(|one| one.networks.iter().map(String::as_str))
-        .collect();
-    let others = view.hosts().filter(|other| *other != host);
-    others.flat_map(|other| all(other).map(move |one| (other, one))).find_map(|(other, one)| {
-        let mtu = one.mtu.filter(|mtu| mtu.value <= 1500)?;
-        let meets = one.networks.iter().any(|network| own.contains(network.as_str()));
-        meets.then(|| (view.object(other, &one.name.value), as_f64(mtu.value), mtu.at))
-    })
+/// By network, an interface that sends no larger frames than 1500 bytes: its system, its name, its MTU.
+type Small<'a> = BTreeMap<&'a str, (usize, &'a str, Read<u64>)>;
+
+fn interfaces<'v, 'a>(
+    view: &'v View<'a>,
+    host: usize,
+) -> impl Iterator<Item = &'a Interface> + use<'v, 'a> {
+    view.of(host).filter_map(Report::interfaces).flat_map(|list| &list.interfaces)
 }
 
-/// Whether a client may be behind the bridges of a VIOS though nothing tells its machine: there is no other machine, and no
-/// bridge that takes large frames.
-fn may_be_near<'a>(view: &View<'a>, client: usize, vios: usize) -> bool {
-    let has_machine = view.system(client).is_some_and(|system| system.machine.is_some());
+fn small_networks<'a>(view: &View<'a>) -> Small<'a> {
+    let mut small = Small::new();
+    for host in view.hosts() {
+        for one in interfaces(view, host) {
+            let Some(mtu) = one.mtu.filter(|mtu| mtu.value <= 1500) else { continue };
+            for network in &one.networks {
+                small.entry(network).or_insert((host, &one.name.value, mtu));
+            }
+        }
+    }
+    small
+}
+
+/// An interface of another system in the network of this one that sends no larger frames than 1500 bytes.
+fn smaller_beside(
+    view: &View<'_>,
+    small: &Small<'_>,
+    host: usize,
+    device: &str,
+) -> Option<(String, f64, At)> {
+    let own = interfaces(view, host).filter(|one| one.name.value == device);
+    let beside =
+        own.flat_map(|one| &one.networks).filter_map(|network| small.get(network.as_str()));
+    beside
+        .filter(|(other, ..)| *other != host)
+        .map(|(other, name, mtu)| (view.object(*other, name), as_f64(mtu.value), mtu.at))
+        .next()
+}
+
+/// Whether there is no other machine than that of a VIOS, and no bridge that takes large frames: a client of which nothing
+/// tells the machine may be behind these.
+fn has_no_other<'a>(view: &View<'a>, vios: usize) -> bool {
     let mut servers = view.hosts().filter(|host| view.role(*host) == Role::Vios);
     let one = servers.all(|other| {
         other == vios || view.same_machine(other, vios) || sea_pair::are_partners(view, other, vios)
@@ -128,7 +152,7 @@ fn may_be_near<'a>(view: &View<'a>, client: usize, vios: usize) -> bool {
     let small = |bridge: &Bridge<'a>| {
         bridge.attribute(view, "jumbo_frames").is_some_and(|of| of.value == "no")
     };
-    !has_machine && one && view.bridges().iter().all(small)
+    one && view.bridges().iter().all(small)
 }
 
 /// The interfaces of a system that send frames larger than 1500 bytes over an Ethernet adapter.

@@ -168,6 +168,10 @@ fn usual(line: &str) -> Option<Prompt<'_>> {
 /// `<host>/path # command`
 fn in_angles(line: &str) -> Option<Prompt<'_>> {
     let (name, rest) = line[1..].split_once('>')?;
+    // Text follows the tags of a page, and of XML.
+    if !rest.starts_with(['/', '~', ' ']) {
+        return None;
+    }
     // `<host> command`
     let typed = rest.trim();
     let named = is_host_name(name) && name.starts_with(|c: char| c.is_ascii_alphabetic());

@@ -503,7 +503,8 @@ fn without_tags(text: &str) -> Option<String> {
     const LONGEST: usize = 4096;
     const ENDS: [&str; 6] = ["br", "/tr", "/p", "/div", "/pre", "/li"];
     let start = text.trim_start();
-    if !start.starts_with('<') || !PAGES.iter().any(|page| after_start(start, page).is_some()) {
+    let may_be = matches!(start.as_bytes(), [b'<', next, ..] if *next != b'?');
+    if !may_be || !PAGES.iter().any(|page| after_start(start, page).is_some()) {
         return None;
     }
     let mut plain = String::with_capacity(text.len());

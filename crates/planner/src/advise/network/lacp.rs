@@ -99,11 +99,8 @@ fn two_partners(view: &View<'_>, wire: &Wire<'_>, lacp: &Lacp, out: &mut Out) {
 
 /// A member that negotiates and does not come to an end, while others of the same aggregation carry it.
 fn out_of_sync(view: &View<'_>, wire: &Wire<'_>, at: At, out: &mut Out) {
-    let is_member = |name: &str| {
-        wire.aggregation()
-            .and_then(|of| of.aggregation.as_ref())
-            .is_none_or(|of| of.members.iter().any(|member| member == name))
-    };
+    let members = wire.aggregation().and_then(|of| of.aggregation.as_ref()).map(|of| &of.members);
+    let is_member = |name: &String| members.is_none_or(|members| members.contains(name));
     let carries = |other: &&Ethernet| {
         let of = other.lacp.as_ref().filter(|_| is_member(&other.name.value));
         of.is_some_and(|of| {
