@@ -2,16 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::{Place, Superblock, Uuid};
+use crate::format::{Member, MemberState, Place, Superblock, Uuid};
 
 /// Copies that have to agree.
 const QUORUM: usize = 2;
 const LOWER: [u8; 2] = [0, 1];
 const UPPER: [u8; 2] = [2, 3];
 /// The bits of each feature word that this program knows: refuse, read only, compatible.
-const KNOWN: [u64; 3] = [LAYERS, 0, 0];
+const KNOWN: [u64; 3] = [LAYERS | MIRROR, 0, 0];
 /// Bit of `REFUSE`: there are snapshots or clones, or were.
 pub(crate) const LAYERS: u64 = 1;
+/// Bit of `REFUSE`: a tier has PVs of several failure groups, or had.
+pub(crate) const MIRROR: u64 = 2;
+
+/// Whether chunks of some tier may have two legs.
+pub(crate) fn mirrors(members: &[Member]) -> bool {
+    let there = || members.iter().filter(|member| member.state != MemberState::Gone);
+    there().any(|one| there().any(|two| one.tier == two.tier && one.group != two.group))
+}
+
+/// Whether the older superblock, found there, is one that the younger one's side left behind: that side has these PVs as stale, and the older one counts some PV of that side. That does not have it, so it
+/// was never more than begun, or was true before these PVs were away.
+pub(crate) fn is_left_behind(older: &Superblock, others: &[Place], younger: &Superblock) -> bool {
+    let state = |of: &Superblock, pv: Uuid| {
+        let mut members = of.members.iter();
+        members.find(|member| member.pv == pv).map(|member| member.state)
+    };
+    let stale = |place: &Place| state(younger, place.pv) == Some(MemberState::Stale);
+    let there = |state: MemberState| !matches!(state, MemberState::Stale | MemberState::Gone);
+    let mut side = younger.members.iter().filter(|member| there(member.state));
+    others.iter().all(stale) && side.any(|member| state(older, member.pv).is_some_and(there))
+}
 
 /// The superblock that counts, and where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +102,8 @@ pub enum NotChosen {
 ///
 /// A fork is told where both sides gave out the same number, where the older one has the number before and is not what the younger one follows,
 /// and, however far the sides are apart, where a PV has a superblock of a later epoch than the chosen one's side ever saw it have
-/// ([`Member::seen`](crate::format::Member::seen)): a PV that was only away has none.
+/// ([`Member::seen`](crate::format::Member::seen)): a PV that was only away has none. It is none where one side has the PVs of the other as stale, and the other does not have all of this side so: a side
+/// goes on alone only after it has said that.
 pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
     if let [(first, _), rest @ ..] = copies
         && let Some((second, place)) = rest.iter().find(|(copy, _)| copy.pool != first.pool)
@@ -113,7 +135,11 @@ pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
         };
         NotChosen::Fork { sequence, first: pvs(first), second: pvs(second) }
     };
-    for (sequence, same) in &sides {
+    for (sequence, same) in &mut sides {
+        let all = same.clone();
+        same.retain(|(one, places)| {
+            !all.iter().any(|(other, _)| other != one && is_left_behind(one, places, other))
+        });
         if let [(_, first), (_, second), ..] = &same[..] {
             return Err(fork(*sequence, first, second));
         }
@@ -125,6 +151,7 @@ pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
     if let Some((before, others)) = latest.clone().next()
         && before.sequence + 1 == superblock.sequence
         && superblock.parent != before.fingerprint()
+        && !is_left_behind(before, others, superblock)
     {
         return Err(fork(superblock.sequence, places, others));
     }
@@ -135,7 +162,7 @@ pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
             seen.is_some_and(|seen| older.epoch > seen)
         };
         let others: Vec<Place> = others.iter().filter(apart).copied().collect();
-        if !others.is_empty() {
+        if !others.is_empty() && !is_left_behind(older, &others, superblock) {
             return Err(fork(older.sequence, places, &others));
         }
     }

@@ -35,6 +35,6 @@ pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
     Balance, Coalescing, Effect, Extent, Fault, GROUP_MAX, Group, Kept, KeptPart, Lookup, LuSpace,
     NotOpened, Outcome, Payload, Policy, Pool, PvSpace, ReadFailed, Reader, Removal, Reply,
-    Request, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, superblocks,
+    Request, Resync, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

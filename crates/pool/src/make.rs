@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::choose::{MIRROR, mirrors};
 use crate::format::{
     CHUNK_BYTES, Extent, HOME_BYTES, Label, MEMBERS_MAX, Member, MemberState, OWNERS, Owner,
     PAGE_BYTES, PAGE_RECORDS, Page, PageKind, Place, Root, SUPERBLOCK_AT, Superblock, SystemKind,
@@ -65,15 +66,16 @@ pub fn make(pool: Uuid, pvs: &[NewPv]) -> Result<(Superblock, [Vec<Placed>; 3]),
         let small = |least| NotMade::Small { pv: pv.pv, chunks: pv.chunks, least };
         extents.extend(own.map_err(small)?);
     }
+    let members: Vec<Member> = pvs.iter().map(NewPv::member).collect();
     let superblock = Superblock {
         pool,
         sequence: 1,
         epoch: 1,
         parent: [0; 16],
-        features: [0; 3],
+        features: [if mirrors(&members) { MIRROR } else { 0 }, 0, 0],
         root: Root::default(),
         owners: [Owner::default(); OWNERS],
-        members: pvs.iter().map(NewPv::member).collect(),
+        members,
         extents,
     };
     let writes = [pages(&superblock), superblocks(&superblock), labels(&superblock)];

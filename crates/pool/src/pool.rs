@@ -20,9 +20,12 @@
 //! 4. A chunk is given out again when the record that frees it is durable *and* nothing that was begun before is still under way: the channels have said so ([`Effect::Drain`]), and the pool's
 //!    own reads and writes are over.
 //! 5. A chunk that was copied is mapped after the PV of the copy made it durable.
+//! 6. A chunk with two legs is changed after it is durable that these may differ; and while a PV fails, nothing is answered before it is durable that this one is away.
 //!
 //! # What the shell promises
 //!
+//! - What fails on a PV it tells as failed, also what does not come back: a PV without which LUs go on is away then, and is asked for nothing until it is said that it [returns](Request::ReturnPv). Then nothing that was
+//!   given out for it before is under way.
 //! - It carries out effects in any order, each as soon as it likes, and tells what became of each that has an `op` exactly once. Between two effects nothing is ordered but by what was told.
 //! - A durable write is told as done when it is on stable storage; a flush, when all is that was told as done before the flush was given out.
 //! - No write of a process before this one is still under way when it opens the pool.
@@ -39,13 +42,17 @@ use crate::tables::{ChunkId, Role, Tables};
 mod checkpoint;
 mod coalesce;
 mod cuts;
+mod effects;
 mod fault;
 mod layered;
 mod log;
+mod losses;
 mod lus;
 mod members;
+mod mends;
 mod moves;
 mod open;
+mod returns;
 mod shown;
 mod slots;
 mod space;
@@ -56,13 +63,18 @@ pub use coalesce::Coalescing;
 use coalesce::{Merges, Step};
 use cuts::{Cut, Cuts};
 pub use cuts::{GROUP_MAX, Group, SnapshotOf};
+pub use effects::{Effect, Outcome, Payload, Reader, Reply};
 pub use fault::Fault;
 pub(crate) use fault::Rule;
 use layered::{Layered, Part};
 use log::Log;
+use losses::{Held, Losses};
 use members::Members;
 pub use members::{Balance, Removal};
+use mends::Mends;
+pub use mends::Resync;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
+use returns::{Looked, Return};
 pub use shown::{Kept, KeptPart, Shown, Way, Words};
 pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
@@ -81,11 +93,19 @@ pub struct Policy {
     pub layers: bool,
     /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
     pub held_parts: usize,
+    /// Chunks that get at once what a leg of them missed, besides those that somebody waits for.
+    pub mends: usize,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096, layers: false, held_parts: 512 }
+        Policy {
+            checkpoint_blocks: 8192,
+            checkpoint_homes: 4096,
+            layers: false,
+            held_parts: 512,
+            mends: 2,
+        }
     }
 }
 
@@ -154,6 +174,11 @@ pub enum Request {
         /// Its number.
         pv: u16,
     },
+    /// A PV that was away is there again: when this is answered it is used, and chunks that changed meanwhile get what it missed ([`Pool::resync`]).
+    ReturnPv {
+        /// Its number.
+        pv: u16,
+    },
     /// A snapshot of each of these LUs, all of one moment: what was answered before is in them and on stable storage when this is answered with their numbers.
     Snapshot {
         /// The LUs.
@@ -207,136 +232,6 @@ pub struct Extent {
     pub bytes: u64,
 }
 
-/// What the pool wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Write to a PV.
-    Write {
-        /// For [`Pool::done`].
-        op: u64,
-        /// Number of the PV among the members.
-        pv: u16,
-        /// Byte of the PV.
-        at: u64,
-        /// What.
-        what: Payload,
-        /// On stable storage when it is done.
-        durable: bool,
-    },
-    /// Read from a PV.
-    Read {
-        /// For [`Pool::done`].
-        op: u64,
-        /// Number of the PV among the members.
-        pv: u16,
-        /// Byte of the PV.
-        at: u64,
-        /// Bytes.
-        bytes: u64,
-        /// Whose it is.
-        to: Reader,
-    },
-    /// A part of what a client reads is zeros.
-    Zero {
-        /// Its request.
-        tag: u64,
-        /// First byte, from the beginning of the request.
-        from: u64,
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Copy from one PV to another.
-    Copy {
-        /// For [`Pool::done`].
-        op: u64,
-        /// Number of the PV and byte of it.
-        from: (u16, u64),
-        /// Number of the PV and byte of it.
-        to: (u16, u64),
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Make durable what was done on a PV before this.
-    Flush {
-        /// For [`Pool::done`].
-        op: u64,
-        /// Number of the PV among the members.
-        pv: u16,
-    },
-    /// To be told as done when everything that channels had begun before this is over.
-    Drain {
-        /// For [`Pool::done`].
-        op: u64,
-    },
-    /// The end of a request.
-    Answer {
-        /// The request.
-        tag: u64,
-        /// What became of it.
-        result: Result<Reply, Fault>,
-    },
-}
-
-/// What is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Payload {
-    /// A block of the pool's own.
-    Own(Vec<u8>),
-    /// A part of a client's request, with zeros around it.
-    Client {
-        /// The request.
-        tag: u64,
-        /// First byte, from the beginning of the request.
-        from: u64,
-        /// Bytes of the request.
-        bytes: u64,
-        /// Zeros before them.
-        before: u64,
-        /// Zeros after them.
-        after: u64,
-    },
-    /// So many zeros.
-    Zeros(u64),
-}
-
-/// Who wants what is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// The pool: the bytes are told.
-    Pool,
-    /// A client: they go to its request.
-    Client {
-        /// The request.
-        tag: u64,
-        /// First byte, from the beginning of the request.
-        from: u64,
-    },
-}
-
-/// What became of an effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was done.
-    Done,
-    /// It was done, and this is what the pool wanted to read.
-    Bytes(Vec<u8>),
-    /// It was not, or not altogether.
-    Failed,
-}
-
-/// The answer to a request that was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// It was done.
-    Done,
-    /// The LU that was made.
-    Created(u32),
-    /// The PV that was added.
-    Added(u16),
-    /// The snapshots that were made, in the order of the LUs.
-    Snapshots(Group),
-}
-
 /// What survives the process and not the host: for each chunk that somebody works with, which blocks are written. In memory that a successor maps.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Shadow {
@@ -362,7 +257,7 @@ enum Op {
     /// A leg of the write with this number.
     Data { write: u64 },
     /// A client reads.
-    Fetch { piece: Piece },
+    Fetch { fetch: slots::Fetch },
     /// Both places of the home record of a chunk, for the slot if there is one.
     Home { id: ChunkId, key: Option<(u32, u32)> },
     /// A block of the journal.
@@ -385,6 +280,8 @@ enum Op {
     Join { tag: u64, new: NewPv },
     /// A part of a PV that is gone is erased.
     Erase { pv: u16 },
+    /// A PV that returns is looked at.
+    Look { what: Looked },
 }
 
 /// What may be done when nothing that was begun before is under way.
@@ -396,6 +293,8 @@ enum Drained {
     Move((u32, u32), ChunkId),
     /// Make the snapshots.
     Cut,
+    /// Look at the PV that returns.
+    Return,
 }
 
 /// Who wants something.
@@ -411,6 +310,8 @@ enum Asker {
     Cut,
     /// What is being coalesced.
     Merge(Step),
+    /// A chunk of an LU that is made whole.
+    Mend((u32, u32)),
 }
 
 /// A request under way.
@@ -435,6 +336,7 @@ enum Waiter {
     Deleted(u64, u32),
     Resized(u64, u32),
     Moved((u32, u32)),
+    Active((u32, u32)),
     Cut,
     Merged,
     Opened,
@@ -445,6 +347,10 @@ enum Waiter {
 enum Change {
     Open,
     Root(Root),
+    /// PVs are away.
+    Lose,
+    /// PVs that have returned have all that they should.
+    Whole,
 }
 
 /// A superblock that is being written.
@@ -452,6 +358,10 @@ enum Change {
 struct Update {
     change: Change,
     next: Superblock,
+    /// PVs of which it says that they are away.
+    lost: BTreeSet<u16>,
+    /// It could not be written on a PV that is away now.
+    failed: bool,
     /// The copies that are written after those that are being written, and the one PV on which they are.
     then: VecDeque<(Vec<u8>, Option<u16>)>,
     left: u32,
@@ -469,6 +379,9 @@ pub struct Pool {
     log: Log,
     checkpoint: Checkpoint,
     members: Members,
+    losses: Losses,
+    returning: Option<Return>,
+    mends: Mends,
     slots: BTreeMap<(u32, u32), Slot>,
     /// The number of the next LU, with those that are not in the tables yet.
     next_lu: u32,
@@ -487,7 +400,8 @@ pub struct Pool {
     full: Full,
     /// What thick LUs will have set aside that are not in the tables yet: by transaction.
     promised: BTreeMap<u64, Vec<Promised>>,
-    ops: BTreeMap<u64, Op>,
+    /// With the PVs that they need.
+    ops: BTreeMap<u64, (Op, [Option<u16>; 2])>,
     writes: BTreeMap<u64, slots::Writing>,
     jobs: BTreeMap<u64, Job>,
     /// Flushes under way, by LU, and those that come after them.
@@ -505,6 +419,9 @@ pub struct Pool {
     effects: Vec<Effect>,
     #[cfg(test)]
     pub(crate) broken: Option<Rule>,
+    /// Clients read from the last leg, not from the first.
+    #[cfg(test)]
+    pub(crate) last_leg: bool,
 }
 
 impl Pool {
@@ -517,6 +434,17 @@ impl Pool {
     #[allow(clippy::unused_self)]
     fn keeps(&self, _: Rule) -> bool {
         true
+    }
+
+    #[cfg(test)]
+    fn reads_last(&self) -> bool {
+        self.last_leg
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn reads_last(&self) -> bool {
+        false
     }
 
     fn number(&mut self) -> u64 {
@@ -533,8 +461,9 @@ impl Pool {
 
     fn give(&mut self, op: Op, effect: impl FnOnce(u64) -> Effect) {
         let number = self.number();
-        self.ops.insert(number, op);
-        self.effects.push(effect(number));
+        let effect = effect(number);
+        self.ops.insert(number, (op, effect.pvs()));
+        self.effects.push(effect);
     }
 
     fn give_write(&mut self, op: Op, pv: u16, at: u64, what: Payload, durable: bool) {
@@ -566,15 +495,27 @@ impl Pool {
 
     /// Takes what became of an effect. A number that is not under way is ignored.
     pub fn done(&mut self, op: u64, outcome: Outcome) {
-        let Some(what) = self.ops.remove(&op) else { return };
+        let Some((what, pvs)) = self.ops.remove(&op) else { return };
         if self.phase == Phase::Stopped {
             return;
         }
+        // What failed on one PV, and may be the loss of it.
+        let failed = match pvs {
+            [Some(pv), None] if outcome == Outcome::Failed => Some(pv),
+            _ => None,
+        };
+        let mut lost = |held| failed.is_some_and(|pv| self.is_lost(pv, held));
         match what {
+            Op::Data { write } if lost(Held::Data(write)) => {}
+            Op::Sync { lu } if lost(Held::Sync(lu)) => {}
+            Op::Journal if lost(Held::Journal) => {}
             Op::Data { write } => self.data_done(write, &outcome),
-            Op::Fetch { piece } => {
-                let fault = (outcome == Outcome::Failed).then_some(Fault::Medium);
-                self.piece_done(&piece, fault);
+            Op::Fetch { fetch } => self.fetched(fetch, &outcome),
+            Op::Look { what } => self.looked(what, &outcome),
+            Op::Superblock => self.superblock_done(pvs[0].unwrap_or_default(), &outcome),
+            Op::Checkpoint if failed.is_some_and(|pv| self.lose(pv)) => {
+                self.checkpoint.fails();
+                self.checkpoint_done();
             }
             Op::Home { id, key } => self.home_read(id, key, outcome),
             Op::Sync { lu } => self.sync_flushed(lu, &outcome),
@@ -586,7 +527,6 @@ impl Pool {
             _ if outcome == Outcome::Failed => self.stop(),
             Op::Journal => self.journal_done(),
             Op::Checkpoint => self.checkpoint_done(),
-            Op::Superblock => self.superblock_done(),
             Op::Opening => self.opening_done(),
         }
         self.release();
@@ -596,7 +536,9 @@ impl Pool {
     /// What may have become possible.
     fn turn(&mut self) {
         if self.phase != Phase::Stopped {
+            self.turn_losses();
             self.turn_members();
+            self.turn_mends();
             self.turn_cut();
             self.turn_merge();
             self.turn_checkpoint();
@@ -612,7 +554,11 @@ impl Pool {
             .values()
             .filter_map(|job| match job.owner {
                 Asker::Tag(tag) => Some(tag),
-                Asker::Leaving(..) | Asker::Balance(_) | Asker::Cut | Asker::Merge(_) => None,
+                Asker::Leaving(..)
+                | Asker::Balance(_)
+                | Asker::Cut
+                | Asker::Merge(_)
+                | Asker::Mend(_) => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -620,15 +566,19 @@ impl Pool {
             Waiter::Created(tag, _) | Waiter::Deleted(tag, _) | Waiter::Resized(tag, _) => {
                 Some(tag)
             }
-            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Cut | Waiter::Merged | Waiter::Opened => {
-                None
-            }
+            Waiter::Job(_)
+            | Waiter::Moved(_)
+            | Waiter::Active(_)
+            | Waiter::Cut
+            | Waiter::Merged
+            | Waiter::Opened => None,
         });
         let early = self.early.drain(..).map(|(tag, _)| tag);
         let mut checkpoints = self.checkpoint.stop();
         checkpoints.extend(self.members.stop());
         checkpoints.extend(self.cuts.stop());
         checkpoints.extend(self.merges.stop());
+        checkpoints.extend(self.returning.take().map(|returning| returning.tag()));
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
@@ -660,6 +610,7 @@ impl Pool {
             Request::AddPv(new) => self.add_pv(tag, new),
             Request::RemovePv { pv } => self.remove_pv(tag, pv),
             Request::KeepPv { pv } => self.keep_pv(tag, pv),
+            Request::ReturnPv { pv } => self.return_pv(tag, pv),
             Request::Snapshot { lus, asked } => self.begin_cut(tag, Cut::Snapshot(lus, asked)),
             Request::FindSnapshot { lu, asked } => {
                 self.begin_cut(tag, Cut::Find(Group::of(&[lu]), asked));
@@ -765,6 +716,9 @@ impl Pool {
             self.waiters.entry(job.txn).or_default().push(Waiter::Job(number));
             return;
         }
+        if self.holds_answer(number) {
+            return;
+        }
         if let Some(job) = self.jobs.remove(&number) {
             match job.owner {
                 Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
@@ -772,6 +726,7 @@ impl Pool {
                 Asker::Balance(key) => self.balanced(key, job.fault),
                 Asker::Cut => self.cut_flushed(job.fault),
                 Asker::Merge(step) => self.merge_went(step, job.fault),
+                Asker::Mend(key) => self.mended(key, job.fault),
             }
         }
     }

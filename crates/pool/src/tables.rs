@@ -8,6 +8,7 @@ use crate::format::{
 };
 use crate::layers::Parts;
 
+mod away;
 mod layered;
 #[cfg(test)]
 mod tests;
@@ -200,6 +201,8 @@ pub(crate) struct Tables {
     pub(crate) parts: Parts,
     /// Containers of which it is not known what is in them.
     pub(crate) unread: BTreeSet<(u32, u32)>,
+    /// Chunks of LUs with two legs that may differ, or of which one is not there.
+    pub(crate) active: BTreeSet<(u32, u32)>,
     /// Chunks that became free since somebody looked; those that were containers are needed until the next root.
     pub(crate) freed: Vec<ChunkId>,
     pub(crate) freed_containers: Vec<ChunkId>,
@@ -217,6 +220,7 @@ impl Tables {
             changed: Changed::default(),
             parts: Parts::default(),
             unread: BTreeSet::new(),
+            active: BTreeSet::new(),
             freed: Vec::new(),
             freed_containers: Vec::new(),
         }
@@ -284,7 +288,7 @@ impl Tables {
         let about = matches!(record.kind, Kind::Written | Kind::Cleared);
         let there =
             self.pvs.get(usize::from(id.pv)).is_some_and(|pv| (id.chunk as usize) < pv.whose.len());
-        (about && there && !self.bits.contains_key(&id)).then_some(id)
+        (about && there && !self.is_away(id.pv) && !self.bits.contains_key(&id)).then_some(id)
     }
 
     /// Makes true what a record says.
@@ -293,6 +297,9 @@ impl Tables {
         let id = ChunkId { pv: record.pv, chunk: record.chunk };
         match record.kind {
             Kind::Start => Ok(()),
+            Kind::Activity => self.set_active(record),
+            // Of a chunk that is away nothing is known but what the other leg says.
+            Kind::Free | Kind::Written | Kind::Cleared if self.is_away(id.pv) => Ok(()),
             Kind::LuCreate => {
                 self.add_lu(record)?;
                 self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
@@ -310,7 +317,13 @@ impl Tables {
                     self.clear_entry(record.lu, record.vchunk, record.leg, id.pv);
                     self.set_free(id, self.is_layer(record.lu));
                 }
+                if self.is_away(id.pv) {
+                    return self.set_active(record);
+                }
                 self.map_chunk(record)?;
+                if self.lus.get(&record.lu).is_some_and(|lu| lu.legs > 1) {
+                    self.set_active(record)?;
+                }
                 if self.is_layer(record.lu) {
                     self.changed.slots.insert((record.lu, record.vchunk));
                 }
@@ -370,11 +383,15 @@ impl Tables {
         self.change_chunk(id);
     }
 
-    fn clear_entry(&mut self, lu: u32, vchunk: u32, leg: u8, pv: u16) {
-        let Some(lu) = self.lus.get_mut(&lu) else { return };
+    fn clear_entry(&mut self, number: u32, vchunk: u32, leg: u8, pv: u16) {
+        let Some(lu) = self.lus.get_mut(&number) else { return };
         let legs = usize::from(lu.legs);
         lu.map[vchunk as usize * legs + usize::from(leg)] = Entry::default();
-        lu.mapped -= u32::from(lu.legs_of(vchunk).iter().all(|entry| entry.chunk().is_none()));
+        let none = lu.legs_of(vchunk).iter().all(|entry| entry.chunk().is_none());
+        lu.mapped -= u32::from(none);
+        if none {
+            self.active.remove(&(number, vchunk));
+        }
         if let Some(count) = lu.pvs.get_mut(&pv) {
             *count -= 1;
         }
@@ -512,6 +529,7 @@ impl Tables {
                 lu,
                 vchunk: vchunk & !LEG_BIT,
                 leg: u8::from(vchunk & LEG_BIT != 0),
+                flags: self.active.contains(&(lu, vchunk & !LEG_BIT)).into(),
                 ..place
             },
         }
@@ -560,7 +578,14 @@ impl Tables {
             ..Record::of(Kind::Map)
         };
         match home.state {
-            HomeState::Mapped => self.map_chunk(&record),
+            HomeState::Mapped => {
+                self.map_chunk(&record)?;
+                // Home records do not say it.
+                if self.lus.get(&record.lu).is_some_and(|lu| lu.legs > 1) {
+                    self.active.insert((record.lu, record.vchunk));
+                }
+                Ok(())
+            }
             HomeState::Free => {
                 self.set_generation(id, home.generation);
                 Ok(())
@@ -583,7 +608,12 @@ impl Tables {
                 _ if !placed => return wrong("a record in another's place"),
                 (PageKind::Lus, Kind::LuCreate) => self.add_lu(record)?,
                 (PageKind::Lus, Kind::LuDelete) => self.next_lu = self.next_lu.max(number + 1),
-                (PageKind::Map, Kind::Map) => self.map_chunk(record)?,
+                (PageKind::Map, Kind::Map) => {
+                    self.map_chunk(record)?;
+                    if record.flags & 1 == 1 {
+                        self.active.insert((record.lu, record.vchunk));
+                    }
+                }
                 (PageKind::Map, Kind::Free) => {
                     let id = ChunkId { pv: page.pv, chunk: number };
                     if self.whose(id).is_none_or(|(lu, _)| *lu != 0) {

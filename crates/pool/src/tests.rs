@@ -8,6 +8,7 @@ mod disk;
 mod full;
 mod layers;
 mod members;
+mod mirror;
 mod oracle;
 mod world;
 
@@ -15,7 +16,7 @@ use disk::{Image, Pages, Part, Write};
 use oracle::Oracle;
 use world::{Random, Schedule, World, judge};
 
-use crate::format::{CHUNK_BYTES, Uuid};
+use crate::format::{CHUNK_BYTES, MemberState, Uuid};
 use crate::make::{NewPv, make};
 use crate::pool::{Extent, Request, Rule, Shadow};
 
@@ -32,6 +33,9 @@ enum Step {
     Cancel,
     /// From now on the home records of a PV cannot be read, until the pool is opened again.
     Unreadable(u16),
+    /// From now on nothing can be done on a PV, until it returns.
+    Lose(u16),
+    Return,
     Kill,
 }
 
@@ -208,6 +212,8 @@ fn setups() -> Vec<Setup> {
                 Step::Ask(request) => _ = world.submit(*request),
                 Step::Cancel => world.cancel_first(),
                 Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
+                Step::Lose(pv) => world.lose(*pv),
+                Step::Return => _ = world.bring_back(),
                 Step::Kill => world.kill().unwrap(),
             }
             world.rest();
@@ -247,6 +253,8 @@ struct Run {
 struct Count {
     images: u64,
     second: u64,
+    /// Without a PV.
+    without: u64,
     sequences: u64,
 }
 
@@ -292,9 +300,14 @@ impl Explorer {
         world.rest();
         world.schedule = run.schedule;
         for (index, step) in steps.iter().enumerate() {
+            let asked = match step {
+                Step::Ask(request) => Some(world.submit(*request)),
+                Step::Return => world.bring_back(),
+                _ => None,
+            };
             match step {
-                Step::Ask(request) => {
-                    let tag = world.submit(*request);
+                Step::Ask(_) | Step::Return => {
+                    let tag = asked.unwrap_or(u64::MAX);
                     let overlaps = run.overlap >> index & 1 == 1;
                     let soon = world.random.below(2) * world.random.below(16);
                     let most = if overlaps { soon } else { usize::MAX };
@@ -307,6 +320,7 @@ impl Explorer {
                 }
                 Step::Cancel => world.cancel_first(),
                 Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
+                Step::Lose(pv) => world.lose(*pv),
                 Step::Kill => world.kill().map_err(|error| error.to_string())?,
             }
             self.crashes(&mut world)?;
@@ -319,7 +333,12 @@ impl Explorer {
         world.changed = true;
         let last = self.crashes(&mut world);
         self.points_every = every;
-        last
+        last?;
+        if !world.had_lost.is_empty() && !self.is_over() && world.pool.is_serving() {
+            world.judge_now()
+        } else {
+            Ok(())
+        }
     }
 
     /// Everything that a crash now can leave.
@@ -339,6 +358,7 @@ impl Explorer {
         for parts in self.choices(free + flying.len()) {
             let mut image = Image::new(world.disks.stable());
             apply(&mut image, &writes, &parts);
+            self.look_without(&image, None, world)?;
             self.look(image, None, &world.oracle).map_err(|wrong| {
                 format!("{wrong}\n  of {} writes {parts:?} were done", writes.len())
             })?;
@@ -348,11 +368,49 @@ impl Explorer {
         for parts in self.choices(flying.len()).into_iter().step_by(3) {
             let mut image = Image::new(world.disks.now());
             apply(&mut image, &flying, &parts);
+            self.look_without(&image, Some(&shadow), world)?;
             self.look(image, Some(&shadow), &world.oracle).map_err(|wrong| {
                 format!("{wrong}\n  of {} writes under way {parts:?} were done", flying.len())
             })?;
         }
         Ok(())
+    }
+
+    /// The same without a PV: the one that is lost, or now and then another.
+    fn look_without(
+        &mut self,
+        image: &Image<'_>,
+        shadow: Option<&Shadow>,
+        world: &World,
+    ) -> Result<(), String> {
+        let superblock = world.pool.superblock();
+        if superblock.features[0] & crate::choose::MIRROR == 0 {
+            return Ok(());
+        }
+        let members = superblock.members.len();
+        let gone = match world.lost {
+            Some(lost) => lost,
+            None if self.random.below(4) == 0 => self.random.below(members) as u16,
+            None => return Ok(()),
+        };
+        self.count.images += 1;
+        self.count.without += 1;
+        let stale = superblock.members[usize::from(gone)].state == MemberState::Stale;
+        let others = world.had_lost.iter().any(|pv| *pv != gone);
+        let rests = world.lost.is_some() || world.had_lost.is_empty();
+        let must = world.lost.is_some() && stale
+            || members > 2 && !others && rests && world.pool.is_serving();
+        let judged = judge(image.clone().without(Some(gone)), shadow, &world.oracle, self.broken);
+        match judged {
+            // There is no majority, or others lack what is on it.
+            Err(wrong)
+                if !must
+                    && ["are not there", "no two agree"].iter().any(|it| wrong.contains(it)) =>
+            {
+                Ok(())
+            }
+            other => other.map_err(|wrong| format!("{wrong}\n  without PV {gone}")),
+        }
     }
 
     fn look(

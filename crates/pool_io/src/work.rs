@@ -627,6 +627,9 @@ fn error_of(fault: Fault) -> IoError {
         // Nobody calls a request back here, and no client's request is about a PV.
         Fault::Cancelled
         | Fault::Busy
+        | Fault::Away
+        | Fault::OtherPv
+        | Fault::Forked
         | Fault::NoSuchPv
         | Fault::PvKnown
         | Fault::PvUnfit

@@ -42,7 +42,7 @@ kinds! {
     Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was; or members are about to change. `AUX`: 0";
     LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX` modulo 256; `FLAGS` 1: thick; 2: it is no LU but a layer over `CHUNK`, and has `VCHUNK` containers; 4: it is a snapshot of LU `AUX` divided by 256; 8: there is no such LU, but others need its space. `CHUNK`, but of a layer: the layer or space where what it holds begins, 0 for its own. `EPOCH`: of a snapshot, 64 bits of a sum over the server and the number under which it was asked for, so that who asks again is told of it; 0 if nobody can";
     LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped but those of a space or a layer that another LU needs";
-    Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free";
+    Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free. Of an LU with two legs, in the journal: the legs may differ from now on; in a page: they may if `FLAGS` is 1";
     Free = 5, "this chunk of this PV is nobody's";
     Written = 6, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are set";
     Cleared = 7, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are clear";
@@ -52,7 +52,7 @@ kinds! {
     Part = 11, "part `GEN` (0 to 2047) of chunk `VCHUNK` of the LUs above layer `LU` is in slot `CHUNK` of it, with the sectors whose bits `EPOCH` has";
     LuEpoch = 17, "reserved: the epoch of an LU is raised";
     Stale = 18, "reserved: a leg missed writes since an epoch";
-    Activity = 19, "reserved: legs of a chunk may differ after a crash";
+    Activity = 19, "the legs of chunk `VCHUNK` of the LU may differ from now on, until a root says otherwise";
     Missed = 20, "reserved: what a stale leg missed";
     Moving = 21, "reserved: a chunk is being copied to another";
     Grant = 24, "reserved: free chunks that are lent to a server's slot";
@@ -70,7 +70,7 @@ impl Kind {
 
     /// Whether this version writes it. The other kinds come with a feature word that refuses older programs.
     pub fn is_in_use(self) -> bool {
-        (self as u8) < 16
+        (self as u8) < 16 || self == Kind::Activity
     }
 }
 

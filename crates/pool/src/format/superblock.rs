@@ -41,7 +41,7 @@ layout! {
     MEMBER_CHUNKS 32 + 4 "chunks that it has";
     TIER 36 + 1 "tier";
     GROUP 37 + 1 "failure group";
-    MEMBER_STATE 38 + 1 "0: in, 1: stale, 2: leaving, 3: gone (the number is not given out again)";
+    MEMBER_STATE 38 + 1 "0: in, 1: stale, 2: leaving, 3: gone (the number is not given out again), 4: returning";
     MEMBER_RESERVED 39 + 9 "0";
 }
 layout! {
@@ -94,6 +94,8 @@ pub enum MemberState {
     Leaving = 2,
     /// It was removed.
     Gone = 3,
+    /// It was stale, and is there again; chunks have one leg yet that should have one on it.
+    Returning = 4,
 }
 
 /// A PV of the pool.
@@ -366,6 +368,7 @@ fn member(bytes: &[u8]) -> Result<Member, Refused> {
         1 => MemberState::Stale,
         2 => MemberState::Leaving,
         3 => MemberState::Gone,
+        4 => MemberState::Returning,
         found => return FORM.value(MEMBER_STATE, found),
     };
     Ok(Member {

@@ -1,7 +1,7 @@
 //! Checkpoints: what changed in the tables is written to its other place, made durable, and then a superblock says from which block on the journal counts. Superblocks of all kinds are written here.
 
 use super::*;
-use crate::choose::LAYERS;
+use crate::choose::{LAYERS, MIRROR, mirrors};
 use crate::format::{
     HOME_BYTES, Home, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
@@ -21,6 +21,15 @@ pub(super) enum Thing {
     Slots(ChunkId),
 }
 
+impl Thing {
+    fn pv(&self) -> u16 {
+        match self {
+            Thing::Lus(pv, _) | Thing::Map(pv, _) => *pv,
+            Thing::Home(id) | Thing::Slots(id) => id.pv,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     /// Requests for one that has not begun.
@@ -34,6 +43,9 @@ pub(super) struct Checkpoint {
     pub(super) places: BTreeMap<Thing, u8>,
     /// Home records whose place was looked for, and that have none that counts.
     pub(super) nowhere: BTreeSet<ChunkId>,
+    /// What it writes, and what it ends, in case it fails on a PV that is lost.
+    undo: (Changed, Vec<(u32, u32)>),
+    failed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +74,17 @@ enum Stage {
 }
 
 impl Checkpoint {
+    /// What is on a PV is not known any more.
+    pub(super) fn forget_pv(&mut self, gone: u16) {
+        self.places.retain(|thing, _| thing.pv() != gone);
+        self.nowhere.retain(|id| id.pv != gone);
+    }
+
+    /// It failed on a PV without which it is made again.
+    pub(super) fn fails(&mut self) {
+        self.failed = true;
+    }
+
     /// The requests for one, which nobody will make any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         self.asked.append(&mut self.tags);
@@ -83,7 +106,8 @@ impl Pool {
                 >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
             || self.tables.changed.homes.len() >= self.policy.checkpoint_homes
             || self.cuts.want_feature(&self.chosen.superblock)
-            || self.wants_containers();
+            || self.wants_containers()
+            || self.mends.want_root();
         // Between two blocks of the journal the tables are what it says, and all of it is durable.
         if !matches!(self.checkpoint.stage, Stage::Idle)
             || self.phase != Phase::Serving
@@ -128,6 +152,8 @@ impl Pool {
 
     pub(super) fn home_read(&mut self, id: ChunkId, key: Option<(u32, u32)>, outcome: Outcome) {
         let superblock = &self.chosen.superblock;
+        let away = self.tables.is_away(id.pv);
+        let outcome = if away { Outcome::Failed } else { outcome };
         let home = match &outcome {
             Outcome::Bytes(bytes) => choose_home(superblock, id, bytes),
             Outcome::Done | Outcome::Failed => None,
@@ -144,7 +170,7 @@ impl Pool {
                 let home = home.filter(|home| {
                     (home.lu, home.vchunk, home.generation) == (key.0, key.1, generation)
                 });
-                let bits = self.tables.bits.get(&id).copied();
+                let bits = self.tables.bits.get(&id).copied().filter(|_| !away);
                 let bits = bits.or(home.map(|home| Bits(home.written)));
                 if let Some(bits) = bits {
                     self.tables.bits.insert(id, bits);
@@ -169,13 +195,19 @@ impl Pool {
     /// Writes what changed up to the last block of the journal.
     fn write_checkpoint(&mut self) {
         self.checkpoint.draft = self.draft();
+        let ended = self.end_activity();
+        self.mends.begin_pages();
         let draft = self.checkpoint.draft.as_ref();
         self.log.held = draft.is_some();
         let more = draft.map(|draft| self.pages_of(draft)).unwrap_or_default();
         let root = Root { sequence: self.log.next - 1, checksum: self.log.previous };
-        let Changed { lus, pages, homes, slots } = std::mem::take(&mut self.tables.changed);
+        let changed = std::mem::take(&mut self.tables.changed);
+        (self.checkpoint.undo, self.checkpoint.failed) = ((changed.clone(), ended), false);
+        let Changed { lus, pages, homes, slots } = changed;
         let superblock = self.next_superblock();
-        let members = 0..superblock.members.len() as u16;
+        let returns = self.returns_with(superblock);
+        let there = |pv: &u16| Some(*pv) == returns || !self.tables.is_away(*pv);
+        let members = (0..superblock.members.len() as u16).filter(there);
         let with_lus =
             members.filter(|pv| superblock.place_of(SystemKind::Lus, 0, *pv, 0).is_some());
         let lus = with_lus.flat_map(|pv| lus.iter().map(move |page| Thing::Lus(pv, *page)));
@@ -255,8 +287,54 @@ impl Pool {
         self.turn_stage();
     }
 
+    /// The PV that returns with this superblock.
+    fn returns_with(&self, superblock: &Superblock) -> Option<u16> {
+        let mut pvs = 0..superblock.members.len() as u16;
+        pvs.find(|pv| {
+            let state = superblock.members[usize::from(*pv)].state;
+            state == MemberState::Returning && self.tables.is_away(*pv)
+        })
+    }
+
+    /// It is as if the checkpoint had not been begun.
+    fn undo_checkpoint(&mut self) {
+        let (changed, ended) = std::mem::take(&mut self.checkpoint.undo);
+        let there = |pv: u16| !self.tables.is_away(pv);
+        let pages: Vec<(u16, u32)> =
+            changed.pages.into_iter().filter(|(pv, _)| there(*pv)).collect();
+        let homes: Vec<ChunkId> = changed.homes.into_iter().filter(|id| there(id.pv)).collect();
+        let now = &mut self.tables.changed;
+        now.lus.extend(changed.lus);
+        now.pages.extend(pages);
+        now.homes.extend(homes);
+        now.slots.extend(changed.slots);
+        // What is gone is written by nobody.
+        let lus = &self.tables.lus;
+        now.slots.retain(|(layer, _)| lus.contains_key(layer));
+        if self.keeps(Rule::ActivityGoesOn) {
+            self.activity_goes_on(ended);
+        }
+        self.checkpoint.failed = false;
+        self.mends.end_pages(false);
+        let tags = std::mem::take(&mut self.checkpoint.tags);
+        self.checkpoint.asked.extend(tags);
+        if let Some(Draft { reshape, .. }) = self.checkpoint.draft.take()
+            && let Reshape::Return(pv) = reshape
+        {
+            self.undo_return(pv);
+        }
+        self.log.held = false;
+    }
+
     fn turn_stage(&mut self) {
         let flushes = self.keeps(Rule::RootAfterPages);
+        if self.checkpoint.failed
+            && let Stage::Writing { left: 0, .. } | Stage::Flushing { left: 0, .. } =
+                self.checkpoint.stage
+        {
+            self.checkpoint.stage = Stage::Idle;
+            return self.undo_checkpoint();
+        }
         match std::mem::take(&mut self.checkpoint.stage) {
             Stage::Writing { left: 0, root, written, pvs } => {
                 let pvs = if flushes { pvs } else { BTreeSet::new() };
@@ -278,7 +356,8 @@ impl Pool {
         if self.update.is_some() {
             return;
         }
-        let Some(change) = self.changes.pop_front() else { return };
+        let lost = (!self.losses.pending.is_empty()).then_some(Change::Lose);
+        let Some(change) = self.changes.pop_front().or(lost) else { return };
         let now = &self.chosen.superblock;
         let mut next = now.clone();
         next.sequence = self.chosen.next;
@@ -294,23 +373,71 @@ impl Pool {
                 owner.epoch += 1;
             }
             Change::Root(root) => {
-                if let Some(Draft { superblock, .. }) = &self.checkpoint.draft {
-                    next.epoch = superblock.epoch;
+                if let Some(Draft { superblock, reshape, .. }) = &self.checkpoint.draft {
+                    next.epoch = superblock.epoch.max(now.epoch + 1);
                     next.members.clone_from(&superblock.members);
+                    // Of the others there may be news since the draft was made.
+                    let changes = reshape.member();
+                    let others = (0..).zip(next.members.iter_mut().zip(&now.members));
+                    for (_, (next, now)) in others.filter(|(pv, _)| Some(*pv) != changes) {
+                        *next = *now;
+                    }
                     next.extents.clone_from(&superblock.extents);
                 }
                 next.root = root;
             }
+            Change::Lose => next.epoch += 1,
+            Change::Whole => {
+                for pv in self.is_whole_again().unwrap_or_default() {
+                    next.members[usize::from(pv)].state = MemberState::In;
+                }
+            }
         }
-        let there = next.members.iter_mut().filter(|member| member.state != MemberState::Gone);
-        there.for_each(|member| member.seen = next.epoch);
+        let lost = self.mark_lost(&mut next, now.epoch);
+        if !lost.is_empty() && next.epoch == now.epoch {
+            next.epoch += 1;
+        }
+        self.seal(&mut next);
         let pairs = [self.chosen.first, self.chosen.then()].map(|pair| (pair.to_vec(), None));
         // A PV that is added has copies before others name it: without one it would not be known for what it is.
         let added = (now.members.len() < next.members.len()).then_some(now.members.len() as u16);
         let added =
             added.filter(|_| self.keeps(Rule::AddedFirst)).map(|pv| (vec![0, 1, 2, 3], Some(pv)));
         let then = added.into_iter().chain(pairs).collect();
-        self.update = Some(Update { change, next, then, left: 0 });
+        self.update = Some(Update { change, next, lost, then, left: 0, failed: false });
+        self.write_copies();
+    }
+
+    /// What any superblock says, whatever it is for.
+    fn seal(&self, next: &mut Superblock) {
+        let epoch = next.epoch;
+        let sees = !self.keeps(Rule::SeenBefore);
+        let there = next.members.iter_mut().filter(|member| match member.state {
+            MemberState::Gone => false,
+            MemberState::Stale => sees,
+            _ => true,
+        });
+        there.for_each(|member| member.seen = epoch);
+        if mirrors(&next.members) {
+            next.features[0] |= MIRROR;
+        }
+    }
+
+    /// A superblock could not be written on a PV that is away now: another follows it. What there is of it may count, on that PV, until the next does.
+    fn write_without(&mut self) {
+        let follows = self.keeps(Rule::FollowFailed);
+        let Some(Update { change, next: before, .. }) = self.update.take() else { return };
+        let mut next = before.clone();
+        if follows {
+            next.sequence += 1;
+            next.parent = before.fingerprint();
+        }
+        next.epoch += 1;
+        let lost = self.mark_lost(&mut next, before.epoch);
+        self.seal(&mut next);
+        let pairs = [self.chosen.first, self.chosen.then()].map(|pair| (pair.to_vec(), None));
+        let then = pairs.into_iter().collect();
+        self.update = Some(Update { change, next, lost, then, left: 0, failed: false });
         self.write_copies();
     }
 
@@ -320,7 +447,8 @@ impl Pool {
         let Some((which, only)) = update.then.pop_front() else { return false };
         let mut copies = Vec::new();
         for (number, member) in (0..).zip(&update.next.members) {
-            if member.state == MemberState::Gone || only.is_some_and(|only| only != number) {
+            let absent = matches!(member.state, MemberState::Gone | MemberState::Stale);
+            if absent || only.is_some_and(|only| only != number) {
                 continue;
             }
             for &copy in &which {
@@ -336,22 +464,39 @@ impl Pool {
         true
     }
 
-    pub(super) fn superblock_done(&mut self) {
+    pub(super) fn superblock_done(&mut self, pv: u16, outcome: &Outcome) {
+        if *outcome == Outcome::Failed {
+            if !self.lose(pv) {
+                return self.stop();
+            }
+            self.loses_again(pv);
+        }
         let Some(update) = &mut self.update else { return };
         update.left -= 1;
-        if update.left > 0 || self.write_copies() {
+        update.failed |= *outcome == Outcome::Failed;
+        if update.left > 0 {
             return;
         }
-        let Some(Update { change, next, .. }) = self.update.take() else { return };
+        if update.failed {
+            return self.write_without();
+        }
+        if self.write_copies() {
+            return;
+        }
+        let Some(Update { change, next, lost, .. }) = self.update.take() else { return };
         self.chosen.next = next.sequence + 1;
         self.chosen.superblock = next;
+        self.lost_for_good(&lost);
         match change {
             Change::Open => self.opening_done(),
+            Change::Lose => {}
+            Change::Whole => self.whole_again(),
             Change::Root(_) => {
                 let stage = std::mem::take(&mut self.checkpoint.stage);
                 if let Stage::Root { written } = stage {
                     self.checkpoint.places.extend(written);
                 }
+                self.mends.end_pages(true);
                 self.checkpoint.nowhere.clear();
                 for tag in std::mem::take(&mut self.checkpoint.tags) {
                     self.answer(tag, Ok(Reply::Done));

@@ -40,6 +40,19 @@ pub enum Fault {
         "the PV has no room for more than the pool's own blocks, or the pool has as many PVs as it can ever have"
     )]
     PvUnfit,
+    /// The PV is away, or lacks chunks.
+    #[error(
+        "the PV is away or has not got yet what it missed: have it return first, and try again when that is over"
+    )]
+    Away,
+    /// It is not the PV that it is said to be.
+    #[error("that is not the PV of the pool that was away")]
+    OtherPv,
+    /// A PV that returns was written to elsewhere.
+    #[error(
+        "the PV was written to apart from the others of the pool while it was away: give up what is on it, or the pool with the others"
+    )]
+    Forked,
     /// A PV failed.
     #[error("a PV failed")]
     Medium,
@@ -100,4 +113,20 @@ pub(crate) enum Rule {
     CoalescePresent,
     /// What is written while the last of a layer is copied waits for that.
     CoalesceHeld,
+    /// A write that a PV missed is answered after it is durable that this is away.
+    AnswerAfterStale,
+    /// A chunk with two legs is changed after it is durable that these may differ.
+    ActiveBeforeWrite,
+    /// Legs that may differ are read after they were made the same.
+    ReadAfterMend,
+    /// What a PV that returns has of a chunk counts only if that was not changed meanwhile.
+    ClaimsOfQuiet,
+    /// A checkpoint that failed on a PV ended no activity.
+    ActivityGoesOn,
+    /// While a PV is away no activity ends.
+    QuietTogether,
+    /// Of a PV that is away the others say in which epoch they saw it last.
+    SeenBefore,
+    /// A superblock that failed on a PV is followed by another, and not by one beside it.
+    FollowFailed,
 }

@@ -270,7 +270,7 @@ impl Pool {
             let known = self.tables.lus.get(layer).filter(|lu| lu.role == Role::Layer);
             let container = placed.container();
             let mapped = known.filter(|lu| container < lu.chunks).is_some_and(|lu| {
-                lu.legs_of(container).iter().all(|entry| entry.chunk().is_some())
+                lu.legs_of(container).iter().any(|entry| entry.chunk().is_some())
             });
             let same = self.tables.parts.get(*layer, *part);
             if mapped && same.is_none_or(|same| same.slot == placed.slot) {

@@ -112,7 +112,8 @@ impl Pool {
         };
         let bytes = block.encode();
         self.log.previous = JournalBlock::checksum(&bytes);
-        let copies = journal_places(superblock, self.slot, self.log.next, self.log.ring);
+        let mut copies = journal_places(superblock, self.slot, self.log.next, self.log.ring);
+        copies.retain(|(pv, _)| !self.tables.is_away(*pv));
         self.log.next += 1;
         self.log.flight = Some(Flight { txn, left: copies.len(), freed });
         for (pv, at) in copies {
@@ -141,6 +142,7 @@ impl Pool {
                 Waiter::Moved(key) => self.moved(key),
                 Waiter::Cut => self.end_cut(Ok(())),
                 Waiter::Merged => self.merged(),
+                Waiter::Active(key) => self.wake(key),
                 Waiter::Opened => self.opened(),
             }
         }
@@ -165,7 +167,8 @@ pub(super) fn journal_places(
     ring: u64,
 ) -> Vec<(u16, u64)> {
     let offset = sequence % ring.max(1) * JOURNAL_BLOCK_BYTES as u64;
-    let pvs = 0..superblock.members.len() as u16;
+    let stale = |pv: &u16| superblock.members[usize::from(*pv)].state == MemberState::Stale;
+    let pvs = (0..superblock.members.len() as u16).filter(|pv| !stale(pv));
     let place = |pv| Some((pv, superblock.place_of(SystemKind::Journal, slot, pv, offset)?));
     pvs.filter_map(place).collect()
 }

@@ -29,6 +29,19 @@ pub(super) enum Reshape {
     /// One that was to leave does not.
     Stay(u64, u16),
     Gone(u16),
+    /// One that was away is there again.
+    Return(u16),
+}
+
+impl Reshape {
+    /// The member that it changes, if it was one before.
+    pub(super) fn member(&self) -> Option<u16> {
+        match self {
+            Reshape::Add(..) => None,
+            Reshape::Leave(_, pv) | Reshape::Stay(_, pv) => Some(*pv),
+            Reshape::Gone(pv) | Reshape::Return(pv) => Some(*pv),
+        }
+    }
 }
 
 /// The members after a change, and what a checkpoint has to write besides what changed.
@@ -110,7 +123,7 @@ impl Members {
     pub(super) fn stop(&mut self) -> Vec<u64> {
         let waiting = self.reshapes.drain(..).filter_map(|reshape| match reshape {
             Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _) => Some(tag),
-            Reshape::Gone(_) => None,
+            Reshape::Gone(_) | Reshape::Return(_) => None,
         });
         let leaving = std::mem::take(&mut self.leaving).into_values();
         let erasing = std::mem::take(&mut self.erasing).into_values();
@@ -121,6 +134,26 @@ impl Members {
     pub(super) fn stir(&mut self) {
         self.stirred = true;
     }
+
+    /// Members have changed: a plan is made.
+    pub(super) fn is_uneven(&mut self) {
+        self.uneven = true;
+    }
+
+    /// A PV is away: it does not leave, and those are told who wait for that.
+    pub(super) fn lost(&mut self, pv: u16) -> Vec<u64> {
+        let mut tags = self.leaving.remove(&pv).map(|leaving| leaving.tags).unwrap_or_default();
+        self.reshapes.retain(|reshape| match reshape {
+            Reshape::Leave(tag, other) | Reshape::Stay(tag, other) if *other == pv => {
+                tags.push(*tag);
+                false
+            }
+            Reshape::Gone(other) => *other != pv,
+            _ => true,
+        });
+        self.stirred = true;
+        tags
+    }
 }
 
 impl Pool {
@@ -130,7 +163,7 @@ impl Pool {
             return self.answer(tag, Err(Fault::PvKnown));
         }
         let adds = self.members.reshapes.iter().any(|other| matches!(other, Reshape::Add(..)));
-        if adds || self.ops.values().any(|op| matches!(op, Op::Join { .. })) || self.joins() {
+        if adds || self.ops.values().any(|(op, _)| matches!(op, Op::Join { .. })) || self.joins() {
             return self.answer(tag, Err(Fault::Busy));
         }
         let number = superblock.members.len() as u16;
@@ -162,7 +195,10 @@ impl Pool {
             return self.members.stir();
         }
         match state {
-            Some(MemberState::In | MemberState::Stale) => {}
+            Some(MemberState::In) if !self.tables.is_away(pv) => {}
+            Some(MemberState::In | MemberState::Stale | MemberState::Returning) => {
+                return self.answer(tag, Err(Fault::Away));
+            }
             Some(MemberState::Leaving | MemberState::Gone) | None => {
                 return self.answer(tag, Err(Fault::NoSuchPv));
             }
@@ -224,6 +260,12 @@ impl Pool {
                 superblock.members[usize::from(*pv)].state = MemberState::In;
                 self.tables.pvs[usize::from(*pv)].state = MemberState::In;
             }
+            Reshape::Return(pv) => {
+                self.draft_return(&mut superblock, *pv);
+                maps = Some(*pv);
+                let holds = superblock.place_of(SystemKind::Journal, self.slot, *pv, 0).is_some();
+                copies = holds.then_some(*pv);
+            }
             Reshape::Gone(pv) => {
                 let (holders, _) = self.holders(&superblock, None);
                 superblock.extents.retain(|extent| extent.pv != *pv);
@@ -252,7 +294,9 @@ impl Pool {
     /// PVs that have copies of the journal, but for one, and their failure groups.
     fn holders(&self, superblock: &Superblock, but: Option<u16>) -> (BTreeSet<u16>, BTreeSet<u8>) {
         let extents = superblock.extents.iter();
-        let journals = extents.filter(|extent| extent.kind == SystemKind::Journal);
+        let stale = |pv: u16| superblock.members[usize::from(pv)].state == MemberState::Stale;
+        let journals =
+            extents.filter(|extent| extent.kind == SystemKind::Journal && !stale(extent.pv));
         let holders: BTreeSet<u16> =
             journals.map(|extent| extent.pv).filter(|pv| Some(*pv) != but).collect();
         let groups = holders.iter().map(|pv| superblock.members[usize::from(*pv)].group).collect();
@@ -298,6 +342,11 @@ impl Pool {
                 self.answer(tag, Ok(Reply::Added(number.unwrap_or_default() as u16)));
                 self.members.uneven = true;
                 self.retry_full();
+            }
+            Reshape::Return(pv) => {
+                // It was lost again when this superblock was written.
+                let state = self.chosen.superblock.members[usize::from(pv)].state;
+                if state == MemberState::Stale { self.undo_return(pv) } else { self.returned(pv) }
             }
             Reshape::Leave(tag, pv) => {
                 let planned = self.used_of(pv);
@@ -436,7 +485,7 @@ impl Pool {
     }
 
     /// Where a leg goes that has to leave a PV: where most is free, in a failure group that has no other leg of the chunk.
-    fn target(&self, key: (u32, u32), from: u16) -> Option<u16> {
+    pub(super) fn target(&self, key: (u32, u32), from: u16) -> Option<u16> {
         let lu = self.tables.lus.get(&key.0)?;
         let legs = lu.legs_of(key.1).iter().filter_map(|entry| entry.chunk());
         let others: BTreeSet<u8> = legs
@@ -458,8 +507,12 @@ impl Pool {
 
     /// A move that nobody has asked for.
     fn begin_own_move(&mut self, owner: Asker, key: (u32, u32), leg: u8, target: u16) {
+        self.begin_own(owner, key, PieceKind::Move { leg, pv: target });
+    }
+
+    /// Something is done with a chunk that nobody has asked for.
+    pub(super) fn begin_own(&mut self, owner: Asker, key: (u32, u32), kind: PieceKind) {
         let job = self.begin_job(owner, key.0, 1);
-        let kind = PieceKind::Move { leg, pv: target };
         self.advance(Piece {
             job,
             tag: 0,
@@ -522,7 +575,7 @@ impl Pool {
     /// Chunks that could not be copied, and that nobody tries to.
     pub fn failed_moves(&self) -> u32 {
         let leaving = self.members.leaving.values().map(|leaving| leaving.failed.len() as u32);
-        leaving.sum::<u32>() + self.members.balance.failed
+        leaving.sum::<u32>() + self.members.balance.failed + self.failed_mends()
     }
 
     /// Tries them again: those of PVs that leave, and, when all of the last plan is over, another plan. There is no clock here; whoever calls it gives disks time.
@@ -534,6 +587,7 @@ impl Pool {
         let over = members.plan.is_empty() && members.balancing.is_empty();
         members.uneven |= over && members.balance.failed > 0;
         members.stir();
+        self.mend_again();
         self.turn();
     }
 

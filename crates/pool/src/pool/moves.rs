@@ -5,21 +5,38 @@
 //! └──────────────────────── writes go to both ─────────────────────────────────────────────┘
 //! ```
 //!
+//! In the same way a leg is added that is missing, and legs that may differ are made the same ([`mends`](super::mends)): then nothing is mapped.
+//!
 //! Until the copy is flushed, a block that is being written is not copied and the other way round. From the choice on the channels ask the pool. A crash at any time before the record is durable
 //! leaves the leg where it was, and the copy as a chunk that nobody has.
 
 use super::*;
 use slots::Leg;
 
-/// A leg that moves.
+/// A leg that moves, or is made.
 #[derive(Debug)]
 pub(super) struct Moving {
     piece: Piece,
-    leg: usize,
+    goal: Goal,
     pub(super) target: Leg,
     /// Blocks that the target has.
     copied: Bits,
+    /// Blocks for which somebody waits.
+    wanted: Bits,
+    /// Somebody has changed the chunk meanwhile.
+    changed: bool,
     stage: Stage,
+}
+
+/// What is being made of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// It takes the place of that leg, from which it is copied.
+    Move(u8),
+    /// It is the leg that is missing.
+    Add,
+    /// It is the second leg already, and has what the first has.
+    Same,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +57,34 @@ impl Moving {
         }
     }
 
+    /// Somebody changes the chunk.
+    pub(super) fn is_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// The target, if it is not a leg already.
+    pub(super) fn elsewhere(&self) -> Option<&Leg> {
+        (self.goal != Goal::Same).then_some(&self.target)
+    }
+
+    /// Whether a PV is needed for it.
+    pub(super) fn works_on(&self, legs: &[Leg], pv: u16) -> bool {
+        self.target.id.pv == pv || self.source(legs).is_none_or(|leg| leg.id.pv == pv)
+    }
+
+    fn source<'a>(&self, legs: &'a [Leg]) -> Option<&'a Leg> {
+        match self.goal {
+            Goal::Move(number) => legs.iter().find(|leg| leg.number == number),
+            Goal::Add | Goal::Same => legs.first(),
+        }
+    }
+
+    /// Whether the target lacks blocks; if so they are copied next.
+    pub(super) fn wants(&mut self, blocks: Bits) -> bool {
+        self.wanted = self.wanted.or(blocks.without(self.copied));
+        !blocks.without(self.copied).is_empty()
+    }
+
     /// Blocks were written for the first time, to both.
     pub(super) fn touched(&mut self, blocks: Bits) {
         self.copied = self.copied.or(blocks);
@@ -52,8 +97,9 @@ impl Pool {
         let taken = &self.taken;
         let tier = self.tables.lus.get(&piece.key.0).map(|lu| lu.tier);
         let table = self.tables.pvs.get(usize::from(pv));
-        let table =
-            table.filter(|table| Some(table.tier) == tier && table.state == MemberState::In);
+        let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
+        let table = table.filter(|table| Some(table.tier) == tier && takes(table.state));
+        let differs = self.mends.may_differ(piece.key);
         let target = table.and_then(|table| table.peek(pv, taken));
         let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         if slot.moving.is_some() || !slot.also.is_empty() {
@@ -61,16 +107,66 @@ impl Pool {
             return;
         }
         let elsewhere = slot.legs.iter().all(|leg| leg.id.pv != pv);
-        let Some(id) = target.filter(|_| usize::from(leg) < slot.legs.len() && elsewhere) else {
+        let there = slot.legs.iter().any(|has| has.number == leg);
+        let Some(id) = target.filter(|_| there && elsewhere) else {
             return self.piece_done(&piece, Some(Fault::NoSpace));
         };
+        // Only what is the same on both legs moves.
+        if differs {
+            let key = piece.key;
+            if self.mends.is_given_up(key) {
+                return self.piece_done(&piece, Some(Fault::Medium));
+            }
+            slot.wait(piece);
+            return self.want_mended(key);
+        }
         let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
-        let target = Leg { id, generation, told: Bits::NONE };
-        let (leg, key) = (usize::from(leg), piece.key);
-        let moving = Moving { piece, leg, target, copied: Bits::NONE, stage: Stage::Draining };
-        slot.moving = Some(moving);
+        let target = Leg::new(leg, id, generation);
         self.taken.insert(id);
+        self.begin_copy(piece, Goal::Move(leg), target);
+    }
+
+    fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg) {
+        let (key, id) = (piece.key, target.id);
+        let (copied, wanted, stage) = (Bits::NONE, Bits::NONE, Stage::Draining);
+        if let Some(slot) = self.slots.get_mut(&key) {
+            let changed = false;
+            slot.moving = Some(Moving { piece, goal, target, copied, wanted, changed, stage });
+        }
+        self.touched.insert(key);
         self.give(Op::Drain { then: Drained::Move(key, id) }, |op| Effect::Drain { op });
+    }
+
+    /// Begins to make a chunk whole whose bits are known.
+    pub(super) fn begin_mend(&mut self, piece: Piece) {
+        let key = piece.key;
+        let differs = self.mends.may_differ(key);
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        if slot.moving.is_some() || !slot.also.is_empty() {
+            slot.wait(piece);
+            return;
+        }
+        match &slot.legs[..] {
+            [_, second] if differs => {
+                let target = second.clone();
+                self.begin_copy(piece, Goal::Same, target);
+            }
+            [one] if slot.pair => {
+                let number = 1 - one.number;
+                let lacks = self.tables.lus.get(&key.0).map(|lu| lu.tier);
+                let lacks = lacks.is_none_or(|tier| self.tables.lacks_pvs(tier));
+                let pv = self.target(key, u16::MAX).filter(|_| !lacks);
+                let id = pv.and_then(|pv| self.tables.pvs[usize::from(pv)].peek(pv, &self.taken));
+                let Some(id) = id else {
+                    return self.piece_done(&piece, Some(Fault::NoSpace));
+                };
+                let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
+                self.taken.insert(id);
+                let target = Leg::new(number, id, generation);
+                self.begin_copy(piece, Goal::Add, target);
+            }
+            _ => self.piece_done(&piece, None),
+        }
     }
 
     fn moving(&mut self, key: (u32, u32), id: ChunkId) -> Option<&mut Slot> {
@@ -95,12 +191,15 @@ impl Pool {
             return;
         }
         let left = slot.live.without(moving.copied);
-        let from = slot.legs[moving.leg].id;
+        let wanted = left.and(moving.wanted);
+        let left = if wanted.without(slot.busy).is_empty() { left } else { wanted };
+        let Some(from) = moving.source(&slot.legs).map(|leg| leg.id) else { return };
         let to = moving.target.id;
         if left.is_empty() {
             moving.stage = Stage::Flushing(slot.live);
             let op = Op::MoveFlush { key, id: to };
-            if self.keeps(Rule::MapAfterCopy) {
+            // What a checkpoint says of legs that are the same is behind a flush of both PVs.
+            if moving.goal != Goal::Same && self.keeps(Rule::MapAfterCopy) {
                 self.give_flush(op, to.pv);
             } else {
                 self.move_flushed(key, to, &Outcome::Done);
@@ -145,33 +244,56 @@ impl Pool {
         let Some(slot) = self.moving(key, id) else { return };
         if let Some(moving) = &mut slot.moving
             && let Stage::Flushing(seen) = moving.stage
-            && !slot.legs[moving.leg].told.and(slot.live).without(seen).is_empty()
+            && let Some(source) = moving.source(&slot.legs)
+            && !source.told.and(slot.live).without(seen).is_empty()
+            && moving.goal != Goal::Same
         {
             // A flush has promised blocks meanwhile of which it is not known that the copy has them.
             moving.stage = Stage::Copying(None);
             return self.go_on_moving(key);
         }
-        let Some(Moving { piece, leg, mut target, stage, .. }) = slot.moving.take() else { return };
+        let Some(moving) = slot.moving.take() else { return };
+        let Moving { piece, goal, mut target, stage, changed, .. } = moving;
         let Stage::Flushing(seen) = stage else { return };
+        if goal == Goal::Same {
+            self.legs_are_same(key, changed);
+            return self.piece_done(&piece, None);
+        }
         let mut records = vec![Record {
             lu: key.0,
             vchunk: key.1,
-            leg: leg as u8,
+            leg: target.number,
             owner,
             pv: id.pv,
             chunk: id.chunk,
             generation: target.generation,
             ..Record::of(Kind::Map)
         }];
+        // Of blocks that the other leg does not say to have it is not known whether they are durable there.
+        let others = slot.legs.iter().filter(|leg| leg.number != target.number);
+        let seen = others.fold(seen, |seen, leg| seen.and(leg.told));
         records.extend(target.say(seen, owner));
         // Until this is durable a process that takes over finds the old leg: writes go to both.
-        let old = std::mem::replace(&mut slot.legs[leg], target);
-        slot.also = vec![old];
+        match goal {
+            Goal::Move(number) => {
+                let old = slot.legs.iter_mut().find(|leg| leg.number == number);
+                slot.also.extend(old.map(|old| std::mem::replace(old, target)));
+            }
+            Goal::Add | Goal::Same => {
+                slot.legs.push(target);
+                slot.legs.sort_by_key(|leg| leg.number);
+                slot.activity = slot.activity.or(Some(0));
+            }
+        }
         let txn = self.log.append(records);
         if let Some(slot) = self.slots.get_mut(&key) {
             (slot.settled, slot.said) = (txn, txn);
         }
         self.waiters.entry(txn).or_default().push(Waiter::Moved(key));
+        self.note_page(key);
+        if goal == Goal::Add {
+            self.legs_are_same(key, changed);
+        }
         self.piece_done(&piece, None);
     }
 
@@ -181,7 +303,15 @@ impl Pool {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.also.clear();
         }
+        self.note_page(key);
         self.wake(key);
+    }
+
+    /// The page of a container is on its other leg alone, until the next checkpoint after this is in the tables.
+    fn note_page(&mut self, key: (u32, u32)) {
+        if self.tables.is_layer(key.0) && self.slots.get(&key).is_some_and(|slot| slot.pair) {
+            self.mends.lacks_page(key);
+        }
     }
 
     /// The leg stays where it is. Its copy is free when nobody writes to it any more.
@@ -193,8 +323,10 @@ impl Pool {
         {
             slot.busy = slot.busy.without(Bits::range(block, block + 1));
         }
-        let then = Drained::Free(vec![moving.target.id]);
-        self.give(Op::Drain { then }, |op| Effect::Drain { op });
+        if moving.goal != Goal::Same {
+            let then = Drained::Free(vec![moving.target.id]);
+            self.give(Op::Drain { then }, |op| Effect::Drain { op });
+        }
         self.piece_done(&moving.piece, fault);
     }
 }

@@ -126,13 +126,18 @@ impl Pool {
         if superblock.features[0] & LAYERS != 0 && !policy.layers {
             return Err(NotChosen::Features { unknown: LAYERS }.into());
         }
-        judge_members(superblock, &found)?;
+        let missing = judge_members(superblock, &found)?;
         let slot = 0;
         let mut tables = Tables::new(superblock);
+        for pv in &missing {
+            tables.pvs[usize::from(*pv)].state = MemberState::Stale;
+        }
         let mut checkpoint = Checkpoint::default();
         load_lus(source, superblock, &mut tables, &mut checkpoint)?;
+        judge_missing(superblock, &tables, &missing)?;
         for pv in 0..superblock.members.len() as u16 {
-            if superblock.members[usize::from(pv)].state != MemberState::Gone {
+            let state = tables.pvs[usize::from(pv)].state;
+            if !matches!(state, MemberState::Gone | MemberState::Stale) {
                 load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
             }
         }
@@ -142,7 +147,7 @@ impl Pool {
         if ring < 2 {
             return Err(NotOpened::NoJournal(slot));
         }
-        let replayed = replay(source, superblock, slot, ring)?;
+        let replayed = replay(source, superblock, &missing, (slot, ring))?;
         for record in &replayed.records {
             if let Some(id) = tables.needs_bits(record) {
                 let bits =
@@ -166,6 +171,9 @@ impl Pool {
             log: Log::new(replayed.next, replayed.previous, ring),
             checkpoint,
             members: Members::default(),
+            losses: Losses::default(),
+            returning: None,
+            mends: Mends::default(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),
             layered: Layered::default(),
@@ -192,9 +200,16 @@ impl Pool {
             chosen,
             #[cfg(test)]
             broken: None,
+            #[cfg(test)]
+            last_leg: false,
         };
+        pool.mends = Mends::of(&pool.tables);
         pool.hold_containers(pool.log.next - 1, containers);
         pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));
+        for pv in &missing {
+            pool.members.lost(*pv);
+        }
+        pool.losses.pending = missing;
         if let Some(shadow) = shadow {
             pool.take_over(source, shadow)?;
         }
@@ -236,7 +251,8 @@ impl Pool {
 
     fn flush_first(&mut self) {
         // What a process before this one wrote may be in caches: nothing is built on it before it is durable.
-        let pvs: Vec<u16> = self.pvs().map(|pv| pv.pv).collect();
+        let pvs = self.pvs().map(|pv| pv.pv).filter(|pv| !self.tables.is_away(*pv));
+        let pvs: Vec<u16> = pvs.collect();
         if self.keeps(Rule::FlushFirst) {
             self.opening.left = pvs.len();
             pvs.into_iter().for_each(|pv| self.give_flush(Op::Opening, pv));
@@ -277,30 +293,55 @@ impl Pool {
 
     pub(super) fn opened(&mut self) {
         self.phase = Phase::Serving;
+        self.plan_mends();
         for (tag, request) in std::mem::take(&mut self.early) {
             self.begin(tag, request);
         }
     }
 }
 
-/// All members are where they should be, but for those that are gone.
+/// All members are where they should be, but for those that are gone or away; those that are not there.
 fn judge_members(
     superblock: &Superblock,
     found: &[(u16, (Superblock, Place))],
-) -> Result<(), NotOpened> {
-    let mut missing = Vec::new();
+) -> Result<BTreeSet<u16>, NotOpened> {
+    let mut missing = BTreeSet::new();
     let there = (0..).zip(&superblock.members);
-    for (number, member) in there.filter(|(_, member)| member.state != MemberState::Gone) {
+    let needed = |state| !matches!(state, MemberState::Gone | MemberState::Stale);
+    for (number, member) in there.filter(|(_, member)| needed(member.state)) {
         let mut here = found.iter().filter(|(pv, _)| *pv == number).map(|(_, (_, place))| place.pv);
         match (here.clone().next(), here.any(|pv| pv == member.pv)) {
             (_, true) => {}
             (Some(other), false) => {
                 return Err(NotOpened::Misplaced { number, expected: member.pv, found: other });
             }
-            (None, false) => missing.push(member.pv),
+            (None, false) => _ = missing.insert(number),
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(NotOpened::Missing(missing)) }
+    if missing.len() < superblock.members.len() {
+        return Ok(missing);
+    }
+    Err(not_there(superblock, &missing))
+}
+
+fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
+    let uuids = missing.iter().map(|pv| superblock.members[usize::from(*pv)].pv);
+    NotOpened::Missing(uuids.collect())
+}
+
+/// Whether the pool goes on without those that are not there: all that LUs have there is elsewhere, and of the copies of the journal more than half are there.
+fn judge_missing(
+    superblock: &Superblock,
+    tables: &Tables,
+    missing: &BTreeSet<u16>,
+) -> Result<(), NotOpened> {
+    let journals = Pool::journals(superblock);
+    let there = journals.difference(missing).count();
+    let spare = missing.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
+    if missing.is_empty() || spare && 2 * there > journals.len() {
+        return Ok(());
+    }
+    Err(not_there(superblock, missing))
 }
 
 /// A page in the place that counts.
@@ -330,7 +371,7 @@ fn load_lus(
 ) -> Result<(), NotOpened> {
     for number in 0..superblock.lu_pages() {
         let mut newest: Option<Page> = None;
-        for pv in 0..superblock.members.len() as u16 {
+        for pv in (0..superblock.members.len() as u16).filter(|pv| !tables.is_away(*pv)) {
             let Some(page) = read_page(source, superblock, PageKind::Lus, pv, number)? else {
                 continue;
             };
@@ -389,6 +430,7 @@ fn load_slots(
 ) -> Result<(), NotOpened> {
     for (layer, container, legs) in tables.containers() {
         let mut newest: Option<Page> = None;
+        let mut found = BTreeSet::new();
         for id in legs {
             let places = source.read(id.pv, slots::byte_of(id, 0), 2 * PAGE_BYTES)?;
             let copies = places.chunks(PAGE_BYTES).zip(0..);
@@ -397,7 +439,9 @@ fn load_slots(
                 Page::decode(block, superblock.pool, kind, id.pv, id.chunk, copy).ok()
             });
             let old = whole.filter(|page| page.sequence <= superblock.root.sequence);
-            let Some(page) = old.max_by_key(|page| page.sequence) else { continue };
+            let page = old.max_by_key(|page| page.sequence);
+            found.insert(page.as_ref().map(|page| page.sequence));
+            let Some(page) = page else { continue };
             checkpoint.places.insert(checkpoint::Thing::Slots(id), page.copy);
             if newest.as_ref().is_none_or(|newest| page.sequence > newest.sequence) {
                 newest = Some(page);
@@ -405,6 +449,8 @@ fn load_slots(
         }
         if !newest.is_some_and(|page| tables.load_slots(layer, container, &page)) {
             tables.unread.insert((layer, container));
+        } else if found.len() > 1 {
+            tables.changed.slots.insert((layer, container));
         }
     }
     Ok(())
@@ -439,8 +485,8 @@ struct Replayed {
 fn replay(
     source: &mut dyn Source,
     superblock: &Superblock,
-    slot: u8,
-    ring: u64,
+    missing: &BTreeSet<u16>,
+    (slot, ring): (u8, u64),
 ) -> Result<Replayed, NotOpened> {
     let root = superblock.root;
     let (mut next, mut previous) = (root.sequence + 1, root.checksum);
@@ -448,7 +494,8 @@ fn replay(
     let mut lacking = Vec::new();
     loop {
         let mut best: Option<(JournalBlock, Vec<u8>)> = None;
-        let places = journal_places(superblock, slot, next, ring);
+        let mut places = journal_places(superblock, slot, next, ring);
+        places.retain(|(pv, _)| !missing.contains(pv));
         let mut found = Vec::new();
         for (pv, at) in &places {
             let bytes = source.read(*pv, *at, JOURNAL_BLOCK_BYTES)?;

@@ -143,7 +143,7 @@ impl Pool {
         // Channels write one leg: a chunk with several is the pool's to write.
         let way = |may: bool| match &slot.legs[..] {
             [] if may => Way::Zeros,
-            [leg] if may && there => Way::There(leg.id),
+            [leg] if may && there && !slot.pair => Way::There(leg.id),
             _ => Way::Ask,
         };
         let (way, beneath) = (way(serves), way(is_space));

@@ -7,13 +7,22 @@ use crate::tables::LEGS_MAX;
 /// A leg of a slot.
 #[derive(Clone, Debug)]
 pub(super) struct Leg {
+    /// Which leg of the chunk it is.
+    pub(super) number: u8,
     pub(super) id: ChunkId,
     pub(super) generation: u16,
     /// The written bits that the log was told of.
     pub(super) told: Bits,
+    /// They are not known.
+    pub(super) unread: bool,
 }
 
 impl Leg {
+    /// One on a chunk that was just given out.
+    pub(super) fn new(number: u8, id: ChunkId, generation: u16) -> Leg {
+        Leg { number, id, generation, told: Bits::NONE, unread: false }
+    }
+
     /// The records that say which blocks are written, of those of which the log was told otherwise.
     pub(super) fn say(&mut self, written: Bits, owner: u8) -> Vec<Record> {
         let (set, clear) = (written.without(self.told), self.told.without(written));
@@ -33,8 +42,12 @@ impl Leg {
 /// A chunk of an LU that somebody works with.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// None: it is not mapped, and zeros.
+    /// None: it is not mapped, and zeros. Of two legs one may be away.
     pub(super) legs: Vec<Leg>,
+    /// It has two legs, or should have.
+    pub(super) pair: bool,
+    /// The transaction since which its legs may differ; none if they are the same.
+    pub(super) activity: Option<u64>,
     /// The written bits are known.
     pub(super) known: bool,
     loading: u32,
@@ -63,8 +76,8 @@ impl Slot {
 
     /// The chunks that a write goes to: its legs, and where one is going or was.
     fn targets(&self) -> Vec<ChunkId> {
-        let also = self.also.iter().chain(self.moving.as_ref().map(|moving| &moving.target));
-        self.legs.iter().chain(also).map(|leg| leg.id).collect()
+        let target = self.moving.as_ref().and_then(Moving::elsewhere);
+        self.legs.iter().chain(&self.also).chain(target).map(|leg| leg.id).collect()
     }
 
     /// The PVs on which a flush has to make durable what was written to it.
@@ -74,12 +87,36 @@ impl Slot {
 
     /// Whether somebody waits to read or write.
     pub(super) fn is_waited_for(&self) -> bool {
-        self.waiting.iter().any(|piece| !matches!(piece.kind, PieceKind::Move { .. }))
+        let moves = |kind| matches!(kind, PieceKind::Move { .. } | PieceKind::Mend);
+        self.waiting.iter().any(|piece| !moves(piece.kind))
+    }
+
+    /// Whether blocks are not the same on both legs yet; if so they are copied next.
+    fn wants(&mut self, blocks: Bits) -> bool {
+        let wanted = blocks.and(self.live);
+        !wanted.is_empty() && self.moving.as_mut().is_none_or(|moving| moving.wants(wanted))
     }
 
     /// A piece goes on when something of the slot has changed.
     pub(super) fn wait(&mut self, piece: Piece) {
         self.waiting.push(piece);
+    }
+
+    /// Nobody works with it, and all that was said of it is durable.
+    pub(super) fn is_at_rest(&self, durable: u64) -> bool {
+        let said = self.settled.max(self.said).max(self.activity.unwrap_or(0));
+        self.known
+            && said <= durable
+            && self.waiting.is_empty()
+            && self.busy.is_empty()
+            && self.moving.is_none()
+            && self.also.is_empty()
+            && self.legs.iter().all(|leg| leg.told == self.live)
+    }
+
+    /// What was being read of it is read again, of the legs that are there.
+    pub(super) fn load_again(&mut self) {
+        self.loading = 0;
     }
 
     /// Those that wait for it, which wait no longer.
@@ -131,6 +168,19 @@ pub(super) enum PieceKind {
         leg: u8,
         pv: u16,
     },
+    /// Both legs are made the same, or the one that is missing is added.
+    Mend,
+}
+
+/// A run of blocks that is being read for a piece.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    piece: Piece,
+    /// First byte, from the beginning of the chunk.
+    at: u64,
+    bytes: u64,
+    /// Legs that were tried, a bit each.
+    tried: u8,
 }
 
 /// A piece that is being written to all legs.
@@ -225,7 +275,9 @@ impl Pool {
         let slot = self.slots.get(&key).filter(|slot| !slot.legs.is_empty())?;
         let blocks =
             Bits::range((at / BLOCK_BYTES) as usize, (at + bytes).div_ceil(BLOCK_BYTES) as usize);
+        let waits = !self.losses.pending.is_empty() || self.mends.hides(key);
         if !slot.known
+            || slot.pair && (waits || slot.activity.is_none_or(|txn| txn > self.log.durable))
             || slot.moving.is_some()
             || slot.settled > self.log.durable
             || !blocks.without(slot.live).is_empty()
@@ -245,15 +297,19 @@ impl Pool {
         self.touched.insert(key);
         let tables = &self.tables;
         Some(self.slots.entry(key).or_insert_with(|| {
-            let entries = lu.legs_of(key.1).iter();
-            let mapped = entries.filter_map(|entry| Some((entry.chunk()?, entry.generation())));
-            let mut slot = Slot { known: true, ..Slot::default() };
-            for (id, generation) in mapped {
+            let entries = (0..).zip(lu.legs_of(key.1));
+            let mapped = entries
+                .filter_map(|(number, entry)| Some((number, entry.chunk()?, entry.generation())));
+            let activity = tables.active.contains(&key).then_some(0);
+            let pair = lu.legs > 1;
+            let mut slot = Slot { known: true, pair, activity, ..Slot::default() };
+            for (number, id, generation) in mapped {
                 let told = tables.bits.get(&id).copied();
-                slot.known &= told.is_some();
+                let unread = told.is_none();
+                slot.known &= !unread;
                 let told = told.unwrap_or_default();
                 slot.live = slot.live.or(told);
-                slot.legs.push(Leg { id, generation, told });
+                slot.legs.push(Leg { number, id, generation, told, unread });
             }
             slot
         }))
@@ -270,7 +326,8 @@ impl Pool {
             }
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
-        if matches!(piece.kind, PieceKind::Move { .. }) && self.merges.is_going(piece.key.0) {
+        let moves = matches!(piece.kind, PieceKind::Move { .. } | PieceKind::Mend);
+        if moves && self.merges.is_going(piece.key.0) {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
         if piece.key.1 >= self.chunks_of(piece.key.0) {
@@ -285,6 +342,7 @@ impl Pool {
                 PieceKind::Zeroes
                 | PieceKind::Discard
                 | PieceKind::Probe
+                | PieceKind::Mend
                 | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
@@ -311,10 +369,16 @@ impl Pool {
         // A read of what is being touched for the first time sees the zeros that were there before.
         let (blocks, whole) = piece.blocks();
         let busy = !slot.busy.and(blocks).is_empty();
+        let changes = !moves && !matches!(piece.kind, PieceKind::Read | PieceKind::Probe);
+        if changes && self.waits_for_activity(&piece) {
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         match piece.kind {
             PieceKind::Read => self.read(&piece),
             PieceKind::Probe => self.piece_done(&piece, None),
             PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
+            PieceKind::Mend => self.begin_mend(piece),
             _ if busy => slot.waiting.push(piece),
             PieceKind::Write { durable } => self.write(piece, durable),
             PieceKind::Blank | PieceKind::Copy { .. } => self.write(piece, false),
@@ -331,8 +395,15 @@ impl Pool {
     /// Runs of blocks that are written are read, the others are zeros.
     fn read(&mut self, piece: &Piece) {
         let trusts = self.keeps(Rule::NoBitNoData);
-        let Some(slot) = self.slots.get(&piece.key) else { return };
-        let (live, id) = (slot.live, slot.legs[0].id);
+        let differs = self.mends.may_differ(piece.key) && self.keeps(Rule::ReadAfterMend);
+        let waits = differs && !self.mends.is_given_up(piece.key);
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
+        if waits && slot.wants(piece.blocks().0) {
+            slot.wait(piece.clone());
+            self.want_mended(piece.key);
+            return self.go_on_moving(piece.key);
+        }
+        let live = slot.live;
         let (mut at, end) = (piece.at, piece.at + piece.bytes);
         let mut runs: Vec<(bool, u64, u64)> = Vec::new();
         while at < end {
@@ -352,15 +423,40 @@ impl Pool {
             let (from, bytes) = (piece.from + first - piece.at, next - first);
             let tag = piece.tag;
             if written {
-                let to = Reader::Client { tag, from };
-                let (pv, at) = (id.pv, byte_of(id, first));
-                let op = Op::Fetch { piece: piece.clone() };
-                self.give(op, |op| Effect::Read { op, pv, at, bytes, to });
+                self.fetch(Fetch { piece: piece.clone(), at: first, bytes, tried: 0 });
             } else {
                 self.effects.push(Effect::Zero { tag, from, bytes });
             }
         }
         self.piece_done(piece, None);
+    }
+
+    /// Reads from a leg that was not tried, of those that may be read.
+    fn fetch(&mut self, fetch: Fetch) {
+        let last = self.reads_last();
+        let first_alone = self.mends.may_differ(fetch.piece.key);
+        let Some(slot) = self.slots.get(&fetch.piece.key) else {
+            return self.piece_done(&fetch.piece, Some(Fault::Medium));
+        };
+        let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
+        let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
+        let Some(leg) = (if last { legs.next_back() } else { legs.next() }) else {
+            return self.piece_done(&fetch.piece, Some(Fault::Medium));
+        };
+        let (pv, at, bytes) = (leg.id.pv, byte_of(leg.id, fetch.at), fetch.bytes);
+        let Piece { tag, from, at: begin, .. } = fetch.piece;
+        let to = Reader::Client { tag, from: from + fetch.at - begin };
+        let tried = fetch.tried | 1 << leg.number;
+        let op = Op::Fetch { fetch: Fetch { tried, ..fetch } };
+        self.give(op, |op| Effect::Read { op, pv, at, bytes, to });
+    }
+
+    /// What a client reads was read, or is read from another leg.
+    pub(super) fn fetched(&mut self, fetch: Fetch, outcome: &Outcome) {
+        match outcome {
+            Outcome::Failed => self.fetch(fetch),
+            Outcome::Done | Outcome::Bytes(_) => self.piece_done(&fetch.piece, None),
+        }
     }
 
     fn write(&mut self, piece: Piece, durable: bool) {
@@ -440,7 +536,16 @@ impl Pool {
         writing.left -= 1;
         if *outcome == Outcome::Failed {
             writing.fault = Some(Fault::Medium);
+            // Others may have it.
+            let key = writing.piece.key;
+            let copies = matches!(writing.piece.kind, PieceKind::Copy { .. });
+            let slot = self.slots.get(&key).filter(|_| !copies);
+            if slot.is_some_and(|slot| slot.pair && slot.legs.len() > 1) {
+                self.mends.differs(key);
+                self.touched.insert(key);
+            }
         }
+        let Some(writing) = self.writes.get(&write) else { return };
         if writing.left > 0 {
             return;
         }
@@ -508,6 +613,7 @@ impl Pool {
     /// Gives the chunks of a slot back: nothing is written there.
     fn unmap(&mut self, key: (u32, u32)) {
         self.give_up_move(key, None);
+        self.mends.is_half(key);
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let legs = std::mem::take(&mut slot.legs);
         slot.left.extend(legs.iter().map(|leg| (leg.id, leg.generation)));
@@ -527,7 +633,7 @@ impl Pool {
             return;
         }
         let mut data = self.ops.iter();
-        let oldest = data.find_map(|(number, op)| {
+        let oldest = data.find_map(|(number, (op, _))| {
             matches!(op, Op::Data { .. } | Op::Fetch { .. } | Op::Copy { .. }).then_some(*number)
         });
         let free = |number: u64| oldest.is_none_or(|oldest| oldest > number);
@@ -539,6 +645,7 @@ impl Pool {
                 Drained::Free(chunks) => chunks.iter().for_each(|id| _ = self.taken.remove(id)),
                 Drained::Move(key, id) => self.move_drained(key, id),
                 Drained::Cut => self.cut_drained(),
+                Drained::Return => self.return_drained(),
             }
         }
         self.retry_full();
@@ -546,22 +653,30 @@ impl Pool {
 
     /// Takes up what a home record says of the bits.
     pub(super) fn bits_known(&mut self, key: (u32, u32), id: ChunkId, bits: Option<Bits>) {
-        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.known) else { return };
         let Some(leg) = slot.legs.iter_mut().find(|leg| leg.id == id) else { return };
         slot.loading = slot.loading.saturating_sub(1);
-        let Some(bits) = bits else {
+        if let Some(bits) = bits {
+            (leg.told, leg.unread) = (bits, false);
+            slot.live = slot.live.or(bits);
+        }
+        if slot.loading > 0 {
+            return;
+        }
+        let Some(bits) = slot.legs.iter().find(|leg| !leg.unread).map(|leg| leg.told) else {
             // Neither place can be read: it is not known what is written, and nothing is made up.
             for piece in std::mem::take(&mut slot.waiting) {
                 self.piece_done(&piece, Some(Fault::Medium));
             }
             return;
         };
-        leg.told = bits;
-        slot.live = slot.live.or(bits);
-        if slot.loading == 0 {
-            slot.known = true;
-            self.wake(key);
+        // What is said of one leg is said of the other.
+        for leg in slot.legs.iter_mut().filter(|leg| leg.unread) {
+            (leg.told, leg.unread) = (bits, false);
+            self.tables.bits.insert(leg.id, bits);
         }
+        slot.known = true;
+        self.wake(key);
     }
 
     /// Forgets slots with which nobody works, and bits that the home records have.
@@ -571,7 +686,7 @@ impl Pool {
             if slot.settled <= durable {
                 slot.left.clear();
             }
-            slot.settled.max(slot.said) > durable
+            slot.settled.max(slot.said).max(slot.activity.unwrap_or(0)) > durable
                 || !slot.waiting.is_empty()
                 || !slot.busy.is_empty()
                 || slot.loading > 0

@@ -132,6 +132,7 @@ impl Pool {
         if !thick && (self.full.waits(tier) || !self.has_room(one)) {
             return false;
         }
+        let legs = if self.is_short(tier) { 1 } else { legs };
         let Some(ids) = self.pick(key, tier, legs) else { return false };
         let mut records = Vec::new();
         let mut slot_legs = Vec::new();
@@ -150,7 +151,7 @@ impl Pool {
                 generation,
                 ..Record::of(Kind::Map)
             });
-            slot_legs.push(Leg { id, generation, told: Bits::NONE });
+            slot_legs.push(Leg::new(leg as u8, id, generation));
         }
         let txn = self.log.append(records);
         let Some(slot) = self.slots.get_mut(&key) else { return false };
@@ -158,6 +159,8 @@ impl Pool {
         slot.known = true;
         slot.live = Bits::NONE;
         slot.settled = txn;
+        // The record says that its legs may differ, and without it there is no such chunk.
+        slot.activity = slot.pair.then_some(0);
         true
     }
 
@@ -198,7 +201,13 @@ impl Pool {
     /// PVs of a tier on which chunks are given out.
     pub(super) fn usable(&self, tier: u8) -> impl Iterator<Item = u16> {
         let pvs = (0..).zip(&self.tables.pvs);
-        pvs.filter(move |(_, pv)| pv.tier == tier && pv.state == MemberState::In).map(|(pv, _)| pv)
+        let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
+        pvs.filter(move |(_, pv)| pv.tier == tier && takes(pv.state)).map(|(pv, _)| pv)
+    }
+
+    /// Chunks get one leg now that should have two: of all others the PVs are away.
+    fn is_short(&self, tier: u8) -> bool {
+        self.tables.lacks_pvs(tier) && self.free_by_group(tier).len() < 2
     }
 
     /// Chunks of a PV that can be given out now.
@@ -351,8 +360,11 @@ impl Pool {
     pub(super) fn has_room(&self, more: Promised) -> bool {
         let (pairs, singles) = self.set_aside(more.tier);
         let chunks = u64::from(more.chunks);
-        let (pairs, singles) =
+        let (mut pairs, mut singles) =
             if more.legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) };
+        if self.is_short(more.tier) {
+            (pairs, singles) = (0, pairs + singles);
+        }
         fits(self.free_by_group(more.tier).into_values(), pairs, singles)
     }
 

@@ -136,6 +136,7 @@ impl Tables {
             let Some(gone) = self.lus.remove(&number) else { continue };
             self.changed.lus.insert(number / PAGE_RECORDS as u32);
             let container = gone.role == Role::Layer;
+            self.active.retain(|(lu, _)| *lu != number);
             for id in gone.map.iter().filter_map(|entry| entry.chunk()) {
                 self.set_free(id, container);
             }

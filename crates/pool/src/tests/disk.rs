@@ -45,11 +45,18 @@ pub(super) enum Part {
 pub(super) struct Image<'a> {
     base: &'a Pages,
     own: Pages,
+    /// That PV is not there.
+    pub(super) gone: Option<u16>,
 }
 
 impl<'a> Image<'a> {
     pub(super) fn new(base: &'a Pages) -> Image<'a> {
-        Image { base, own: Pages::new() }
+        Image { base, own: Pages::new(), gone: None }
+    }
+
+    /// Without that PV.
+    pub(super) fn without(self, gone: Option<u16>) -> Image<'a> {
+        Image { gone, ..self }
     }
 
     pub(super) fn apply(&mut self, write: &Write, part: Part) {
@@ -76,7 +83,14 @@ impl<'a> Image<'a> {
 }
 
 impl Source for Image<'_> {
+    fn is_there(&mut self, pv: u16) -> bool {
+        self.gone != Some(pv)
+    }
+
     fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {
+        if self.gone == Some(pv) {
+            return Err(ReadFailed { pv, at });
+        }
         let mut all = Vec::with_capacity(bytes);
         while all.len() < bytes {
             let from = at + all.len() as u64;
@@ -145,6 +159,26 @@ impl Disks {
             cached.durable |= cached.write.pv == pv && cached.number <= mark;
         }
         self.settle();
+    }
+
+    /// A PV was without power: of what was in its cache there is what `keeps` says.
+    pub(super) fn lose_cache(&mut self, pv: u16, mut keeps: impl FnMut() -> bool) {
+        self.cached.retain(|cached| cached.write.pv != pv || cached.durable || keeps());
+        self.now.clone_from(&self.stable);
+        self.cached.iter().for_each(|cached| apply(&mut self.now, &cached.write));
+        for cached in &mut self.cached {
+            cached.durable |= cached.write.pv == pv;
+        }
+        self.settle();
+    }
+
+    /// Another disk stands in the place of a PV.
+    pub(super) fn replace(&mut self, pv: u16, pages: Pages) {
+        self.cached.retain(|cached| cached.write.pv != pv);
+        for all in [&mut self.stable, &mut self.now] {
+            all.retain(|(other, _), _| *other != pv);
+            all.extend(pages.clone());
+        }
     }
 
     /// Moves what is durable and lies on nothing that is not.

@@ -1,11 +1,11 @@
 //! A pool at work on such PVs, with clients; each step is one effect that is carried out.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use super::disk::{Disks, Image, Pages, Part, SECTOR, Write};
 use super::oracle::{Death, Oracle, stamp};
-use crate::format::Uuid;
+use crate::format::{MemberState, Uuid};
 use crate::pool::{
     Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, Reader, Reply,
     Request, Rule, Shadow, Source,
@@ -14,7 +14,7 @@ use crate::pool::{
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
 /// Checkpoints come by themselves, if rarely.
 pub(super) const POLICY: Policy =
-    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true, held_parts: 1 };
+    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true, held_parts: 1, mends: 2 };
 
 /// A generator of numbers that is the same everywhere.
 #[derive(Clone, Copy)]
@@ -62,16 +62,34 @@ pub(super) struct World {
     pub(super) unreadable: Option<u16>,
     /// So does whatever the pool reads of its own there.
     pub(super) own_unreadable: Option<u16>,
+    /// Nothing can be done on this PV.
+    pub(super) lost: Option<u16>,
+    /// PVs that were lost, now or before.
+    pub(super) had_lost: BTreeSet<u16>,
+    /// Requests of channels that failed on a leg.
+    failed: BTreeSet<u64>,
+    /// What is being read.
+    reads: BTreeMap<u64, (u32, u64, Vec<u8>)>,
 }
 
 impl World {
     pub(super) fn open(
         pages: Pages,
-        mut oracle: Oracle,
+        oracle: Oracle,
         broken: Option<Rule>,
     ) -> Result<World, NotOpened> {
+        World::open_without(pages, oracle, broken, None)
+    }
+
+    pub(super) fn open_without(
+        pages: Pages,
+        mut oracle: Oracle,
+        broken: Option<Rule>,
+        lost: Option<u16>,
+    ) -> Result<World, NotOpened> {
         oracle.power_failed();
-        let mut pool = Pool::open(&mut Image::new(&pages), SERVER, None, POLICY)?;
+        let mut source = Image::new(&pages).without(lost);
+        let mut pool = Pool::open(&mut source, SERVER, None, POLICY)?;
         pool.broken = broken;
         let mut world = World {
             pool,
@@ -86,7 +104,15 @@ impl World {
             changed: true,
             unreadable: None,
             own_unreadable: None,
+            lost,
+            had_lost: lost.into_iter().collect(),
+            failed: BTreeSet::new(),
+            reads: BTreeMap::new(),
         };
+        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
+        let members = (0..).zip(&world.pool.superblock().members);
+        let lacking = members.filter(|(_, member)| lacks(member.state)).map(|(pv, _)| pv);
+        world.had_lost.extend(lacking);
         world.pool.start();
         world.collect();
         Ok(world)
@@ -125,12 +151,16 @@ impl World {
             | Request::AddPv(_)
             | Request::RemovePv { .. }
             | Request::KeepPv { .. }
+            | Request::ReturnPv { .. }
             | Request::Detach { .. }
             | Request::StopDetach { .. }
             | Request::Coalesce
             | Request::Checkpoint
-            | Request::FindSnapshot { .. }
-            | Request::Read(_) => self.oracle.other(tag),
+            | Request::FindSnapshot { .. } => self.oracle.other(tag),
+            Request::Read(Extent { lu, at, bytes }) => {
+                self.oracle.other(tag);
+                self.reads.insert(tag, (lu, at, vec![0x77; bytes as usize]));
+            }
         }
         self.changed = true;
         // A channel looks first; what it can do alone it does.
@@ -166,7 +196,11 @@ impl World {
                     self.faults.extend(result.err().map(|fault| (tag, fault)));
                     self.changed = true;
                 }
-                Effect::Zero { .. } => {}
+                Effect::Zero { tag, from, bytes } => {
+                    if let Some((.., buffer)) = self.reads.get_mut(&tag) {
+                        buffer[from as usize..][..bytes as usize].fill(0);
+                    }
+                }
                 other => {
                     let mark = self.disks.mark();
                     self.changed |= matches!(other, Effect::Write { .. } | Effect::Copy { .. });
@@ -194,6 +228,81 @@ impl World {
     fn copy_of(&self, from: (u16, u64), (pv, at): (u16, u64), bytes: u64) -> Write {
         let found = Image::new(self.disks.now()).read(from.0, from.1, bytes as usize).unwrap();
         Write { pv, at, bytes: Rc::new(found) }
+    }
+
+    /// A PV fails from now on; of what was under way there some was done.
+    pub(super) fn lose(&mut self, pv: u16) {
+        if self.lost.is_some() || usize::from(pv) >= self.pool.superblock().members.len() {
+            return;
+        }
+        self.changed = true;
+        self.lost = Some(pv);
+        self.had_lost.insert(pv);
+        for write in self.flying().into_iter().filter(|write| write.pv == pv) {
+            match self.random.below(4) {
+                0 => self.disks.write(write, false),
+                1 => {
+                    let half = write.bytes.len() / SECTOR / 2 * SECTOR;
+                    let bytes = Rc::new(write.bytes[..half].to_vec());
+                    self.disks.write(Write { bytes, ..write }, false);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// It is there again, and the pool is told.
+    pub(super) fn bring_back(&mut self) -> Option<u64> {
+        let pv = self.lost?;
+        // What was given out for it ends first.
+        let needs = |flying: &Flying| match flying {
+            Flying::Effect(effect, _) => effect.pvs().contains(&Some(pv)),
+            Flying::Channel(_, write) => write.pv == pv,
+        };
+        while let Some(at) = self.flying.iter().position(needs) {
+            self.carry_out(at);
+        }
+        self.lost = None;
+        if self.pool.is_away(pv) {
+            let mut random = self.random;
+            self.disks.lose_cache(pv, || random.below(2) == 0);
+            self.random = random;
+        }
+        Some(self.submit(Request::ReturnPv { pv }))
+    }
+
+    /// Reads all LUs as they are, from both legs if there are two, when nothing is under way.
+    pub(super) fn judge_now(&mut self) -> Result<(), String> {
+        self.rest();
+        for last in [false, true] {
+            self.pool.last_leg = last;
+            let lus: Vec<(u32, u32)> = self.pool.lus().collect();
+            let parts =
+                lus.iter().flat_map(|(lu, chunks)| (0..*chunks).map(move |chunk| (*lu, chunk)));
+            for (lu, chunk) in parts.collect::<Vec<_>>() {
+                for (at, bytes) in READ {
+                    let at = u64::from(chunk) * crate::format::CHUNK_BYTES + at;
+                    let tag = self.submit(Request::Read(Extent { lu, at, bytes }));
+                    self.rest();
+                    if self.oracle.is_open(tag) {
+                        return Err(format!("LU {lu} cannot be read"));
+                    }
+                    let (.., bytes) = self.reads.remove(&tag).unwrap();
+                    if let Some(fault) = self.faults.remove(&tag) {
+                        return Err(format!("LU {lu} cannot be read: {fault}"));
+                    }
+                    let judged = self.oracle.judge(Death::Process, lu, at, &bytes);
+                    judged.map_err(|wrong| format!("{wrong}\n  at work, last leg: {last}"))?;
+                }
+            }
+        }
+        self.pool.last_leg = false;
+        Ok(())
+    }
+
+    /// What a read has found.
+    pub(super) fn found(&mut self, tag: u64) -> Vec<u8> {
+        self.reads.remove(&tag).unwrap().2
     }
 
     /// What could not be copied is tried again.
@@ -237,17 +346,41 @@ impl World {
             Schedule::Last => ready[ready.len() - 1],
             Schedule::Any => ready[self.random.below(ready.len())],
         };
-        let Some(flying) = self.flying.remove(at) else { return false };
+        self.carry_out(at);
+        true
+    }
+
+    fn carry_out(&mut self, at: usize) {
+        let Some(flying) = self.flying.remove(at) else { return };
         let (op, outcome) = match flying {
             Flying::Channel(tag, write) => {
-                self.disks.write(write, false);
+                if self.lost == Some(write.pv) {
+                    self.failed.insert(tag);
+                } else {
+                    self.disks.write(write.clone(), false);
+                }
                 let more =
                     |flying: &Flying| matches!(flying, Flying::Channel(other, _) if *other == tag);
                 if !self.flying.iter().any(more) {
-                    self.oracle.over(tag, true, None);
+                    if self.failed.remove(&tag) {
+                        // A channel leaves to the pool what it cannot do.
+                        let (lu, at) = self.requests[&tag];
+                        let bytes = write.bytes.len() as u64;
+                        let extent = Extent { lu, at, bytes };
+                        self.pool.submit(tag, Request::Write { extent, durable: false });
+                        self.collect();
+                    } else {
+                        self.oracle.over(tag, true, None);
+                    }
                 }
                 self.changed = true;
-                return true;
+                return;
+            }
+            Flying::Effect(effect, _)
+                if self.lost.is_some() && effect.pvs().contains(&self.lost) =>
+            {
+                self.changed = true;
+                (effect.op(), Outcome::Failed)
             }
             Flying::Effect(Effect::Write { op, pv, at, what, durable }, _) => {
                 let write = self.write_of(pv, at, &what);
@@ -263,6 +396,11 @@ impl World {
             Flying::Effect(Effect::Read { op, pv, at, bytes, to }, _) => {
                 let mut now = Image::new(self.disks.now());
                 let bytes = now.read(pv, at, bytes as usize).unwrap();
+                if let Reader::Client { tag, from } = to
+                    && let Some((.., buffer)) = self.reads.get_mut(&tag)
+                {
+                    buffer[from as usize..][..bytes.len()].copy_from_slice(&bytes);
+                }
                 (op, if to == Reader::Pool { Outcome::Bytes(bytes) } else { Outcome::Done })
             }
             Flying::Effect(Effect::Copy { op, from, .. }, _) if self.unreadable == Some(from.0) => {
@@ -284,12 +422,26 @@ impl World {
         };
         self.pool.done(op, outcome);
         self.collect();
-        true
     }
 
     /// Until nothing is under way.
     pub(super) fn rest(&mut self) {
-        while self.step() {}
+        for count in 0.. {
+            if count > 100_000
+                && count < 100_060
+                && let Some(Flying::Effect(effect, _)) = self.flying.front()
+            {
+                let what = match effect {
+                    Effect::Write { pv, at, what: Payload::Own(_), .. } => format!("own {pv} {at}"),
+                    other => format!("{other:?}"),
+                };
+                println!("{what}");
+            }
+            if !self.step() {
+                return;
+            }
+            assert!(count < 100_060, "it does not come to rest");
+        }
     }
 
     /// Writes that were given out and are not done.
@@ -311,16 +463,27 @@ impl World {
     pub(super) fn kill(&mut self) -> Result<(), NotOpened> {
         let some = self.random.below(3);
         for write in self.flying() {
+            if self.lost == Some(write.pv) {
+                continue;
+            }
             if some == 1 || some == 2 && self.random.below(2) == 0 {
                 self.disks.write(write, false);
             }
         }
         self.flying.clear();
+        self.failed.clear();
         self.own_unreadable = None;
         self.oracle.died();
         let (shadow, broken) = (self.pool.shadow(), self.pool.broken);
-        let mut source = Image::new(self.disks.now());
-        self.pool = Pool::open(&mut source, SERVER, Some(&shadow), POLICY)?;
+        let mut source = Image::new(self.disks.now()).without(self.lost);
+        let mut opened = Pool::open(&mut source, SERVER, Some(&shadow), POLICY);
+        if self.lost.is_some() && matches!(opened, Err(NotOpened::Missing(_))) {
+            // It has to be there again first.
+            self.lost = None;
+            let mut source = Image::new(self.disks.now());
+            opened = Pool::open(&mut source, SERVER, Some(&shadow), POLICY);
+        }
+        self.pool = opened?;
         self.pool.broken = broken;
         self.pool.start();
         self.changed = true;
@@ -340,9 +503,23 @@ pub(super) fn judge(
     broken: Option<Rule>,
 ) -> Result<(), String> {
     let death = if shadow.is_some() { Death::Process } else { Death::Power };
-    let (lus, found) = read_all(image, shadow, broken)?;
-    oracle.judge_lus(&lus)?;
-    found.iter().try_for_each(|(lu, at, bytes)| oracle.judge(death, *lu, *at, bytes))
+    let mut opened = Opened::open(image, shadow, broken).map_err(|error| error.to_string())?;
+    opened.judge(death, oracle)?;
+    if opened.pool.superblock().features[0] & crate::choose::MIRROR == 0 {
+        return Ok(());
+    }
+    // What was away returns, and both legs are the same.
+    opened.bring_back()?;
+    let mut legs = Vec::new();
+    for last in [false, true] {
+        opened.pool.last_leg = last;
+        opened.judge(death, oracle).map_err(|wrong| format!("{wrong}\n  last leg: {last}"))?;
+        legs.push(opened.read_all()?);
+    }
+    if legs[0] != legs[1] {
+        return Err("both legs are there, and differ".to_string());
+    }
+    Ok(())
 }
 
 /// What is read of an LU: which, from which byte on.
@@ -354,20 +531,43 @@ pub(super) fn read_all(
     shadow: Option<&Shadow>,
     broken: Option<Rule>,
 ) -> Result<(BTreeMap<u32, u32>, Found), String> {
-    let mut image = image;
-    let mut pool = Pool::open(&mut image, SERVER, shadow, POLICY)
-        .map_err(|error| format!("not opened: {error}"))?;
-    pool.broken = broken;
-    pool.start();
-    let mut buffers: BTreeMap<u64, (u32, u64, Vec<u8>)> = BTreeMap::new();
-    // Effects at once, in order.
-    let mut carry_out = |pool: &mut Pool, buffers: &mut BTreeMap<u64, (u32, u64, Vec<u8>)>| {
+    let mut opened =
+        Opened::open(image, shadow, broken).map_err(|error| format!("not opened: {error}"))?;
+    let found = opened.read_all()?;
+    Ok((opened.pool.lus().collect(), found))
+}
+
+/// A pool that was opened after a crash. Its effects are carried out at once, in order.
+pub(super) struct Opened<'a> {
+    pub(super) pool: Pool,
+    image: Image<'a>,
+    buffers: BTreeMap<u64, (u32, u64, Vec<u8>)>,
+    tag: u64,
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn open(
+        mut image: Image<'a>,
+        shadow: Option<&Shadow>,
+        broken: Option<Rule>,
+    ) -> Result<Opened<'a>, NotOpened> {
+        let mut pool = Pool::open(&mut image, SERVER, shadow, POLICY)?;
+        pool.broken = broken;
+        pool.start();
+        Ok(Opened { pool, image, buffers: BTreeMap::new(), tag: 0 })
+    }
+
+    fn carry_out(&mut self) -> Result<(), String> {
         loop {
-            let effects = pool.effects();
+            let effects = self.pool.effects();
             if effects.is_empty() {
                 return Ok(());
             }
             for effect in effects {
+                if self.image.gone.is_some() && effect.pvs().contains(&self.image.gone) {
+                    return Err(format!("it needs the PV that is away, {:?}", effect.pvs()));
+                }
+                let image = &mut self.image;
                 let (op, outcome) = match effect {
                     Effect::Write { op, pv, at, what: Payload::Own(bytes), .. } => {
                         image.apply(&Write { pv, at, bytes: Rc::new(bytes) }, Part::All);
@@ -387,38 +587,90 @@ pub(super) fn read_all(
                     Effect::Read { op, pv, at, bytes, to } => {
                         let found = image.read(pv, at, bytes as usize).unwrap();
                         if let Reader::Client { tag, from } = to {
-                            let buffer = &mut buffers.get_mut(&tag).unwrap().2;
+                            let buffer = &mut self.buffers.get_mut(&tag).unwrap().2;
                             buffer[from as usize..][..found.len()].copy_from_slice(&found);
                         }
                         (op, Outcome::Bytes(found))
                     }
                     Effect::Zero { tag, from, bytes } => {
-                        buffers.get_mut(&tag).unwrap().2[from as usize..][..bytes as usize].fill(0);
+                        let buffer = &mut self.buffers.get_mut(&tag).unwrap().2;
+                        buffer[from as usize..][..bytes as usize].fill(0);
                         continue;
                     }
                     Effect::Flush { op, .. } | Effect::Drain { op } => (op, Outcome::Done),
                     Effect::Answer { result: Ok(_), .. } => continue,
                     other => return Err(format!("{other:?}")),
                 };
-                pool.done(op, outcome);
+                self.pool.done(op, outcome);
             }
         }
-    };
-    carry_out(&mut pool, &mut buffers)?;
-    if !pool.is_serving() {
-        return Err("it does not come to serve".to_string());
     }
-    let lus: BTreeMap<u32, u32> = pool.lus().collect();
-    for (lu, chunks) in &lus {
-        for (chunk, (at, bytes)) in
-            (0..*chunks).flat_map(|chunk| READ.iter().map(move |read| (chunk, *read)))
-        {
-            let at = u64::from(chunk) * crate::format::CHUNK_BYTES + at;
-            let tag = buffers.len() as u64;
-            buffers.insert(tag, (*lu, at, vec![0x77; bytes as usize]));
-            pool.submit(tag, Request::Read(Extent { lu: *lu, at, bytes }));
+
+    fn read_all(&mut self) -> Result<Found, String> {
+        self.carry_out()?;
+        if !self.pool.is_serving() {
+            return Err("it does not come to serve".to_string());
+        }
+        for (lu, chunks) in self.pool.lus().collect::<Vec<_>>() {
+            for (chunk, (at, bytes)) in
+                (0..chunks).flat_map(|chunk| READ.iter().map(move |read| (chunk, *read)))
+            {
+                let at = u64::from(chunk) * crate::format::CHUNK_BYTES + at;
+                self.tag += 1;
+                self.buffers.insert(self.tag, (lu, at, vec![0x77; bytes as usize]));
+                self.pool.submit(self.tag, Request::Read(Extent { lu, at, bytes }));
+            }
+        }
+        self.carry_out()?;
+        Ok(std::mem::take(&mut self.buffers).into_values().collect())
+    }
+
+    fn judge(&mut self, death: Death, oracle: &Oracle) -> Result<(), String> {
+        let found = self.read_all()?;
+        oracle.judge_lus(&self.pool.lus().collect())?;
+        found.iter().try_for_each(|(lu, at, bytes)| oracle.judge(death, *lu, *at, bytes))
+    }
+
+    /// PVs that were away return, and everything gets what it missed.
+    fn bring_back(&mut self) -> Result<(), String> {
+        self.image.gone = None;
+        for pv in 0..self.pool.superblock().members.len() as u16 {
+            if self.pool.is_away(pv) {
+                self.tag += 1;
+                self.pool.submit(self.tag, Request::ReturnPv { pv });
+                self.carry_out()?;
+            }
+        }
+        let resync = self.pool.resync();
+        if resync.failed > 0 || resync.over != resync.planned {
+            return Err(format!("not all is whole again: {resync:?}"));
+        }
+        let state = |pv: u16| self.pool.superblock().members[usize::from(pv)].state;
+        let mut all = (0..self.pool.superblock().members.len() as u16).map(state);
+        if !all.all(|state| {
+            matches!(state, MemberState::In | MemberState::Gone | MemberState::Leaving)
+        }) {
+            let states: Vec<_> =
+                (0..self.pool.superblock().members.len() as u16).map(state).collect();
+            return Err(format!(
+                "not whole again: {states:?}, {:?}, {resync:?}",
+                self.pool.halves()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Effect {
+    /// Its number.
+    fn op(&self) -> u64 {
+        match self {
+            Effect::Write { op, .. }
+            | Effect::Read { op, .. }
+            | Effect::Copy { op, .. }
+            | Effect::Flush { op, .. }
+            | Effect::Drain { op } => *op,
+            Effect::Zero { .. } | Effect::Answer { .. } => unreachable!("nobody tells of it"),
         }
     }
-    carry_out(&mut pool, &mut buffers)?;
-    Ok((lus, buffers.into_values().collect()))
 }

@@ -1,0 +1,221 @@
+//! PVs that are lost while the pool is at work, or were when it was opened.
+//!
+//! ```text
+//! something fails on a PV ──► its legs are dropped, nothing is given out for it any more ──► a superblock of a new epoch says *stale* ──► what failed, and all answers meanwhile, go on without it
+//! ```
+//!
+//! What is written goes to the legs that are there. Of which chunks the PV missed something follows without a further word: before a chunk of an LU with two legs is changed, its record `Activity` is durable, or it is
+//! mapped anew, and only a root that all PVs of the tier have ends that. So when the PV returns, what it has of a chunk counts only if that is not *active* ([tables](crate::tables)).
+//!
+//! # What may be lost
+//!
+//! Never the last good leg: while a PV is away, or is there again and has not got what it missed, those of other failure groups of its tier stay; what fails there is told to whoever asked for it, as it is where LUs have one leg.
+//! Never all copies of the journal; and nothing while members change otherwise.
+//!
+//! A pool is opened without a PV under the same conditions, and if of the copies of the journal that its superblock counts more than half are there: a side with fewer cannot know whether the other went on.
+
+use super::*;
+use crate::choose::MIRROR;
+use crate::format::SystemKind;
+use crate::make::COPIES;
+
+/// PVs that are away of which no superblock says so yet, and what waits for that.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    pub(super) pending: BTreeSet<u16>,
+    held: Vec<Held>,
+    /// What failed while members changed.
+    later: Vec<(u16, Held)>,
+}
+
+/// What goes on when a superblock says that a PV is away.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Held {
+    /// A leg of a write.
+    Data(u64),
+    /// A flush for a client's flush.
+    Sync(u32),
+    /// A copy of a block of the journal.
+    Journal,
+    /// The answer of a job.
+    Answer(u64),
+}
+
+impl Pool {
+    /// PVs that have copies of the journal and are there.
+    pub(super) fn journals(superblock: &Superblock) -> BTreeSet<u16> {
+        let extents = superblock.extents.iter();
+        let journals = extents.filter(|extent| extent.kind == SystemKind::Journal);
+        let there = |pv: &u16| {
+            let state = superblock.members[usize::from(*pv)].state;
+            !matches!(state, MemberState::Stale | MemberState::Gone)
+        };
+        journals.map(|extent| extent.pv).filter(there).collect()
+    }
+
+    /// Whether all that was on a PV of LUs is elsewhere as well, so that they go on without it.
+    pub(super) fn is_spare(tables: &Tables, superblock: &Superblock, pv: u16) -> bool {
+        let Some(table) = tables.pvs.get(usize::from(pv)) else { return false };
+        let others = || {
+            let all = (0..).zip(&tables.pvs);
+            let others = all.filter(|(number, other)| *number != pv && other.tier == table.tier);
+            others.map(|(_, other)| other).filter(|other| other.state != MemberState::Gone)
+        };
+        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
+        superblock.features[0] & MIRROR != 0
+            && table.state != MemberState::Gone
+            && tables.has_pairs_alone(table.tier)
+            && others().any(|other| other.group != table.group)
+            && others().filter(|other| lacks(other.state)).all(|other| other.group == table.group)
+    }
+
+    fn may_lose(&self, pv: u16) -> bool {
+        let journals = Pool::journals(&self.chosen.superblock);
+        let rest = journals.iter().any(|other| *other != pv && !self.tables.is_away(*other));
+        debug_assert!(journals.len() <= COPIES + 2);
+        self.phase == Phase::Serving
+            && rest
+            && !self.has_only_page(pv)
+            && !self.reshapes()
+            && Pool::is_spare(&self.tables, &self.chosen.superblock, pv)
+    }
+
+    /// Whether members are just changing, other than by one that returns.
+    fn reshapes(&self) -> bool {
+        let draft = self.checkpoint.draft.as_ref();
+        draft.is_some_and(|draft| !matches!(draft.reshape, members::Reshape::Return(..)))
+    }
+
+    /// Something failed on a PV. Whether that is its loss: then what it is for goes on when that is durable.
+    pub(super) fn is_lost(&mut self, pv: u16, held: Held) -> bool {
+        if !self.tables.is_away(pv) && self.reshapes() {
+            let spare = Pool::is_spare(&self.tables, &self.chosen.superblock, pv);
+            if spare {
+                self.losses.later.push((pv, held));
+            }
+            return spare;
+        }
+        if !self.lose(pv) {
+            return false;
+        }
+        if self.losses.pending.is_empty() || !self.keeps(Rule::AnswerAfterStale) {
+            self.go_on(held, true);
+        } else {
+            self.losses.held.push(held);
+        }
+        true
+    }
+
+    /// Whether a PV is away: what was there of LUs is elsewhere, and it may [return](Request::ReturnPv).
+    pub fn is_away(&self, pv: u16) -> bool {
+        self.tables.is_away(pv)
+    }
+
+    /// Answers wait while it is not durable that a PV is away.
+    pub(super) fn holds_answer(&mut self, job: u64) -> bool {
+        let holds = !self.losses.pending.is_empty() && self.keeps(Rule::AnswerAfterStale);
+        if holds {
+            self.losses.held.push(Held::Answer(job));
+        }
+        holds
+    }
+
+    fn go_on(&mut self, held: Held, well: bool) {
+        let outcome = if well { Outcome::Done } else { Outcome::Failed };
+        match held {
+            Held::Data(write) => self.data_done(write, &outcome),
+            Held::Sync(lu) => self.sync_flushed(lu, &outcome),
+            Held::Journal if !well => self.stop(),
+            Held::Journal => self.journal_done(),
+            Held::Answer(job) => self.answer_when_durable(job),
+        }
+    }
+
+    /// From now on nothing is known of what is on a PV. False if it cannot be done without.
+    pub(super) fn lose(&mut self, pv: u16) -> bool {
+        if self.tables.is_away(pv) {
+            return true;
+        }
+        if !self.may_lose(pv) {
+            return false;
+        }
+        self.losses.pending.insert(pv);
+        self.drop_pv(pv);
+        for tag in self.members.lost(pv) {
+            self.answer(tag, Err(Fault::Medium));
+        }
+        true
+    }
+
+    /// A superblock by which a PV returns could not be written there: it has to be taken back.
+    pub(super) fn loses_again(&mut self, pv: u16) {
+        let next = self.update.as_ref().map(|update| &update.next);
+        let member = next.and_then(|next| next.members.get(usize::from(pv)));
+        if member.is_some_and(|member| member.state != MemberState::Stale) {
+            self.losses.pending.insert(pv);
+        }
+    }
+
+    /// What the tables and the slots have of a PV is dropped.
+    pub(super) fn drop_pv(&mut self, pv: u16) {
+        self.tables.unload_pv(&self.chosen.superblock, pv);
+        self.checkpoint.forget_pv(pv);
+        let works = |slot: &Slot| slot.pvs().any(|other| other == pv);
+        let slots = self.slots.iter().filter(|(_, slot)| works(slot));
+        let keys: Vec<(u32, u32)> = slots.map(|(key, _)| *key).collect();
+        for key in &keys {
+            self.drop_leg(*key, pv);
+        }
+        keys.into_iter().for_each(|key| self.wake(key));
+        self.mends.stir();
+    }
+
+    fn drop_leg(&mut self, key: (u32, u32), pv: u16) {
+        self.touched.insert(key);
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let had = slot.legs.len();
+        if slot.moving.as_ref().is_some_and(|moving| moving.works_on(&slot.legs, pv)) {
+            self.give_up_move(key, Some(Fault::Medium));
+        }
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        slot.legs.retain(|leg| leg.id.pv != pv);
+        slot.also.retain(|leg| leg.id.pv != pv);
+        slot.load_again();
+        if slot.legs.len() < had {
+            self.mends.is_half(key);
+        }
+    }
+
+    /// What failed while members changed is looked at again.
+    pub(super) fn turn_losses(&mut self) {
+        if self.losses.later.is_empty() || self.reshapes() {
+            return;
+        }
+        for (pv, held) in std::mem::take(&mut self.losses.later) {
+            if !self.is_lost(pv, held) {
+                self.go_on(held, false);
+            }
+        }
+    }
+
+    /// Makes a superblock say which PVs are away.
+    pub(super) fn mark_lost(&self, next: &mut Superblock, before: u64) -> BTreeSet<u16> {
+        let lost = self.losses.pending.clone();
+        for pv in &lost {
+            if let Some(member) = next.members.get_mut(usize::from(*pv)) {
+                (member.state, member.sync_until) = (MemberState::Stale, before);
+            }
+        }
+        lost
+    }
+
+    /// A superblock that says that these are away is durable.
+    pub(super) fn lost_for_good(&mut self, lost: &BTreeSet<u16>) {
+        self.losses.pending.retain(|pv| !lost.contains(pv));
+        if self.losses.pending.is_empty() {
+            for held in std::mem::take(&mut self.losses.held) {
+                self.go_on(held, true);
+            }
+        }
+    }
+}

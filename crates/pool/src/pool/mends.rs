@@ -1,0 +1,323 @@
+//! Chunks of LUs with two legs become whole: legs that may differ are made the same, and one that is missing is added.
+//!
+//! - *Legs may differ* of chunks that were active when the pool was opened: a crash may have left a write on one of them. The first is copied over the second. Until a block is copied nobody reads it: what was read
+//!   stays, whichever PV is lost later.
+//! - *One leg* has a chunk that was changed while the PV of the other was away. When that has returned, the other is made anew there or elsewhere, as a leg that moves.
+//!
+//! Either way the legs are the same then, and if nobody has changed the chunk since, the next root says so.
+
+use super::*;
+
+/// What is being made whole.
+#[derive(Debug, Default)]
+pub(super) struct Mends {
+    /// Both legs are there, and may differ.
+    differ: BTreeSet<(u32, u32)>,
+    /// Both legs are the same, and nobody has changed the chunk since.
+    quiet: BTreeSet<(u32, u32)>,
+    todo: BTreeSet<(u32, u32)>,
+    going: BTreeSet<(u32, u32)>,
+    failed: BTreeSet<(u32, u32)>,
+    /// Containers of which a leg was made whose page is written by the next checkpoint, and by the one that is under way.
+    pages: BTreeSet<(u32, u32)>,
+    paging: BTreeSet<(u32, u32)>,
+    planned: u32,
+    over: u32,
+    /// Something has changed that may let a PV be whole.
+    stirred: bool,
+    /// A PV would be whole but for pages.
+    wants_root: bool,
+}
+
+/// How far it is that legs get what they missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resync {
+    /// Chunks of LUs, since there was last nothing to do.
+    pub planned: u32,
+    /// Those that are over, never more.
+    pub over: u32,
+    /// Those that could not be copied, or for which there is no space: [`Pool::move_again`] tries them again.
+    pub failed: u32,
+}
+
+impl Mends {
+    /// Those of a pool that is being opened.
+    pub(super) fn of(tables: &Tables) -> Mends {
+        // Of containers that were mapped or moved since the root.
+        let pairs = |key: &&(u32, u32)| tables.lus.get(&key.0).is_some_and(|lu| lu.legs > 1);
+        let pages = tables.changed.slots.iter().filter(pairs).copied().collect();
+        Mends { differ: tables.active_pairs(), pages, ..Mends::default() }
+    }
+
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// One leg is left of a chunk, or none.
+    pub(super) fn is_half(&mut self, key: (u32, u32)) {
+        self.differ.remove(&key);
+        self.quiet.remove(&key);
+    }
+
+    /// The legs of a chunk may differ, and nothing is done about it now.
+    pub(super) fn differs(&mut self, key: (u32, u32)) {
+        self.quiet.remove(&key);
+        self.differ.insert(key);
+        self.failed.insert(key);
+    }
+
+    /// Whether channels may not use a chunk.
+    pub(super) fn hides(&self, key: (u32, u32)) -> bool {
+        self.differ.contains(&key) || self.quiet.contains(&key)
+    }
+
+    pub(super) fn may_differ(&self, key: (u32, u32)) -> bool {
+        self.differ.contains(&key)
+    }
+
+    /// A container has a leg that has no page yet.
+    pub(super) fn lacks_page(&mut self, key: (u32, u32)) {
+        self.pages.insert(key);
+    }
+
+    /// A checkpoint writes all pages.
+    pub(super) fn begin_pages(&mut self) {
+        self.paging = std::mem::take(&mut self.pages);
+    }
+
+    /// It ended, well or not.
+    pub(super) fn end_pages(&mut self, well: bool) {
+        let paging = std::mem::take(&mut self.paging);
+        if !well {
+            self.pages.extend(paging);
+        }
+        self.stirred = true;
+    }
+
+    /// Whether a checkpoint is needed before a PV that has returned can be whole.
+    pub(super) fn want_root(&self) -> bool {
+        self.wants_root && !self.pages.is_empty()
+    }
+
+    /// Somebody changes a chunk; whether it was the first.
+    pub(super) fn is_changed(&mut self, key: (u32, u32)) -> bool {
+        self.quiet.remove(&key)
+    }
+
+    /// Nothing is done about a chunk, and it could not be done.
+    pub(super) fn is_given_up(&self, key: (u32, u32)) -> bool {
+        self.failed.contains(&key) && !self.going.contains(&key)
+    }
+}
+
+impl Pool {
+    /// Chunks that are to be made whole.
+    pub(super) fn plan_mends(&mut self) {
+        let gone: Vec<(u32, u32)> =
+            self.mends.differ.iter().filter(|key| !self.is_mapped(**key)).copied().collect();
+        gone.into_iter().for_each(|key| self.mends.is_half(key));
+        let halves = self.halves();
+        let halves = halves.into_iter().filter(|key| !self.lacks(key.0));
+        let todo: BTreeSet<(u32, u32)> = halves.chain(self.mends.differ.iter().copied()).collect();
+        let mends = &mut self.mends;
+        mends.failed.clear();
+        if mends.going.is_empty() {
+            (mends.planned, mends.over) = (0, 0);
+        }
+        let before = mends.todo.len();
+        mends.todo = todo.difference(&mends.going).copied().collect();
+        mends.planned = (mends.planned + mends.todo.len() as u32).saturating_sub(before as u32);
+        mends.stirred = true;
+    }
+
+    /// Chunks that should have two legs and have one, or will have one when the journal is as far.
+    pub(crate) fn halves(&self) -> BTreeSet<(u32, u32)> {
+        let half = |slot: &Slot| slot.pair && slot.legs.len() == 1;
+        let slots = self.slots.iter().filter(|(_, slot)| half(slot)).map(|(key, _)| *key);
+        self.tables.halves().into_iter().chain(slots).collect()
+    }
+
+    fn is_mapped(&self, key: (u32, u32)) -> bool {
+        let lu = self.tables.lus.get(&key.0).filter(|lu| key.1 < lu.chunks);
+        lu.is_some_and(|lu| lu.legs_of(key.1).iter().any(|leg| leg.chunk().is_some()))
+    }
+
+    fn lacks(&self, lu: u32) -> bool {
+        self.tables.lus.get(&lu).is_none_or(|lu| self.tables.lacks_pvs(lu.tier))
+    }
+
+    /// Begins with as many as may be under way at once.
+    pub(super) fn turn_mends(&mut self) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        while self.mends.going.len() < self.policy.mends {
+            let Some(key) = self.mends.todo.first().copied() else { break };
+            self.mend(key);
+        }
+        if std::mem::take(&mut self.mends.stirred)
+            && self.mends.todo.is_empty()
+            && self.mends.going.is_empty()
+            && self.is_whole_again().is_some()
+        {
+            let mends = &mut self.mends;
+            mends.wants_root = !mends.pages.is_empty() || !mends.paging.is_empty();
+            if !mends.wants_root {
+                self.changes.push_back(Change::Whole);
+            }
+        }
+    }
+
+    fn mend(&mut self, key: (u32, u32)) {
+        if !self.mends.todo.remove(&key) {
+            self.mends.planned += 1;
+        }
+        self.mends.failed.remove(&key);
+        self.mends.going.insert(key);
+        self.begin_own(Asker::Mend(key), key, PieceKind::Mend);
+    }
+
+    /// Somebody waits for a chunk whose legs may differ.
+    pub(super) fn want_mended(&mut self, key: (u32, u32)) {
+        if !self.mends.going.contains(&key) {
+            self.mend(key);
+        }
+    }
+
+    /// It is over with a chunk.
+    pub(super) fn mended(&mut self, key: (u32, u32), fault: Option<Fault>) {
+        self.touched.insert(key);
+        self.mends.going.remove(&key);
+        self.mends.over += 1;
+        if fault.is_some() {
+            self.mends.failed.insert(key);
+        }
+        self.mends.stirred = true;
+        // Who waits to read it reads what there is.
+        self.wake(key);
+    }
+
+    /// Both legs of a chunk are the same.
+    pub(super) fn legs_are_same(&mut self, key: (u32, u32), changed: bool) {
+        self.touched.insert(key);
+        self.mends.differ.remove(&key);
+        if !changed {
+            self.mends.quiet.insert(key);
+        }
+    }
+
+    /// Whether of a container with a leg on that PV the other leg has no page yet.
+    pub(super) fn has_only_page(&self, pv: u16) -> bool {
+        let mut pages = self.mends.pages.iter().chain(&self.mends.paging);
+        pages.any(|(layer, container)| {
+            let known = self.tables.lus.get(layer).filter(|known| *container < known.chunks);
+            let mut legs = known.into_iter().flat_map(|known| known.legs_of(*container));
+            legs.any(|leg| leg.chunk().is_some_and(|id| id.pv == pv))
+        })
+    }
+
+    /// PVs that have returned and have all that they should, if there are any.
+    pub(super) fn is_whole_again(&self) -> Option<Vec<u16>> {
+        let members = (0..).zip(&self.tables.pvs);
+        let returning = members.filter(|(_, pv)| pv.state == MemberState::Returning);
+        let returning: Vec<(u16, u8)> = returning.map(|(pv, table)| (pv, table.tier)).collect();
+        if returning.is_empty() {
+            return None;
+        }
+        let halves = self.halves();
+        let tiers: BTreeSet<u8> =
+            halves.iter().filter_map(|(lu, _)| Some(self.tables.lus.get(lu)?.tier)).collect();
+        let lacks = |tier: u8| tiers.contains(&tier) || self.tables.lacks_pvs(tier);
+        let whole = returning.into_iter().filter(|(_, tier)| !lacks(*tier));
+        let whole: Vec<u16> = whole.map(|(pv, _)| pv).collect();
+        (!whole.is_empty()).then_some(whole)
+    }
+
+    /// A superblock says so.
+    pub(super) fn whole_again(&mut self) {
+        let members = self.tables.pvs.iter_mut().zip(&self.chosen.superblock.members);
+        for (table, member) in members {
+            if table.state == MemberState::Returning && member.state == MemberState::In {
+                table.state = MemberState::In;
+                self.members.is_uneven();
+            }
+        }
+        self.members.stir();
+    }
+
+    /// Chunks that are the same on both legs and that nobody has changed since are active no longer from the root on that is being written.
+    pub(super) fn end_activity(&mut self) -> Vec<(u32, u32)> {
+        let durable = self.log.durable;
+        let keys = std::mem::take(&mut self.mends.quiet);
+        let (ended, rest): (BTreeSet<_>, BTreeSet<_>) = keys.into_iter().partition(|key| {
+            // Of one that is away the pages stay as they are.
+            let together = !self.lacks(key.0) || !self.keeps(Rule::QuietTogether);
+            together && self.slots.get(key).is_none_or(|slot| slot.is_at_rest(durable))
+        });
+        self.mends.quiet = rest;
+        for key in &ended {
+            self.touched.insert(*key);
+            self.tables.set_quiet(*key);
+            if let Some(slot) = self.slots.get_mut(key) {
+                slot.activity = None;
+            }
+        }
+        ended.into_iter().collect()
+    }
+
+    /// … which that root did not become.
+    pub(super) fn activity_goes_on(&mut self, keys: Vec<(u32, u32)>) {
+        for key in keys {
+            self.touched.insert(key);
+            self.tables.unset_quiet(key);
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.activity = slot.activity.or(Some(0));
+            }
+        }
+    }
+
+    /// Whether a piece that changes a chunk has to wait until it is durable that its legs may differ. Then it is left with what it waits for.
+    pub(super) fn waits_for_activity(&mut self, piece: &Piece) -> bool {
+        let owner = self.slot;
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return false };
+        if !slot.pair {
+            return false;
+        }
+        if self.mends.is_changed(piece.key) {
+            self.touched.insert(piece.key);
+        }
+        if let Some(moving) = &mut slot.moving {
+            moving.is_changed();
+        }
+        let txn = slot.activity.unwrap_or_else(|| {
+            let (lu, vchunk) = piece.key;
+            let record = Record { lu, vchunk, owner, ..Record::of(Kind::Activity) };
+            let txn = self.log.append(vec![record]);
+            slot.activity = Some(txn);
+            self.waiters.entry(txn).or_default().push(Waiter::Active(piece.key));
+            txn
+        });
+        let waits = txn > self.log.durable && self.keeps(Rule::ActiveBeforeWrite);
+        if waits && let Some(slot) = self.slots.get_mut(&piece.key) {
+            slot.wait(piece.clone());
+        }
+        waits
+    }
+
+    /// How far it is that legs get what they missed.
+    pub fn resync(&self) -> Resync {
+        let Mends { planned, over, .. } = self.mends;
+        Resync { planned, over, failed: self.failed_mends() }
+    }
+
+    /// Those that could not be made whole are tried again.
+    pub(super) fn mend_again(&mut self) {
+        if !self.mends.failed.is_empty() {
+            self.plan_mends();
+        }
+    }
+
+    pub(super) fn failed_mends(&self) -> u32 {
+        self.mends.failed.iter().filter(|key| self.is_mapped(**key)).count() as u32
+    }
+}
