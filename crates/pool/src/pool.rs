@@ -280,6 +280,8 @@ enum Op {
     Join { tag: u64, new: NewPv },
     /// A part of a PV that is gone is erased.
     Erase { pv: u16 },
+    /// A flush that only tells whether the PV is there.
+    Probe,
     /// A PV that returns is looked at.
     Look { what: Looked },
 }
@@ -512,6 +514,7 @@ impl Pool {
             Op::Data { write } => self.data_done(write, &outcome),
             Op::Fetch { fetch } => self.fetched(fetch, &outcome),
             Op::Look { what } => self.looked(what, &outcome),
+            Op::Probe => _ = failed.is_some_and(|pv| self.lose(pv)),
             Op::Superblock => self.superblock_done(pvs[0].unwrap_or_default(), &outcome),
             Op::Checkpoint if failed.is_some_and(|pv| self.lose(pv)) => {
                 self.checkpoint.fails();

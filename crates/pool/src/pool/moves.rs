@@ -228,6 +228,10 @@ impl Pool {
             moving.stage = Stage::Copying(None);
         }
         if *outcome == Outcome::Failed {
+            // Which of the two failed is not known: one that is lost does not flush either.
+            let slot = self.slots.get(&key).filter(|slot| slot.pair);
+            let pvs: BTreeSet<u16> = slot.into_iter().flat_map(|slot| slot.pvs()).collect();
+            pvs.into_iter().for_each(|pv| self.give_flush(Op::Probe, pv));
             self.give_up_move(key, Some(Fault::Medium));
         }
         self.wake(key);
