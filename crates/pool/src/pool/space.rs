@@ -195,7 +195,8 @@ impl Pool {
             pv.used <= alike + deadband(alike)
         };
         let near: Vec<&Share> = shares.iter().filter(near).collect();
-        Some(near[(lu as usize + vchunk as usize) % near.len()].pv)
+        // LUs are numbered from 1 on.
+        Some(near[(lu as usize - 1 + vchunk as usize) % near.len()].pv)
     }
 
     /// PVs of a tier on which chunks are given out.

@@ -192,7 +192,7 @@ fn a_checkpoint_needs_no_home_record_that_cannot_be_read() {
         assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
     }
     assert!(world.pool.is_serving());
-    assert_eq!(refused(&mut world, write(3, 4 * KIB, 4 * KIB)), None);
+    assert_eq!(refused(&mut world, write(2, 4 * KIB, 4 * KIB)), None);
     let now = world.pool.removals().next().map(|now| (now.moved > 0, now.failed > 0));
     assert_eq!(now, Some((true, true)), "what is left is what was not deleted");
     // It can be read again, here and by whoever opens it.

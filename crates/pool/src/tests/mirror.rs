@@ -382,8 +382,8 @@ fn two_that_were_away(broken: Option<Rule>) -> Result<(), String> {
     let mut world = world_of("quiet");
     world.pool.broken = broken;
     // The second PV has no more room than one chunk: so the legs have the same numbers when the first chunk is mapped anew.
-    ask(&mut world, write(A, CHUNK_BYTES, 4 * KIB));
-    ask(&mut world, flush(A));
+    ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    ask(&mut world, flush(B));
     let quieten = |world: &mut World| {
         world.kill().map_err(|error| error.to_string())?;
         world.rest();
