@@ -198,9 +198,15 @@ impl Etcd {
         if *known == header.cluster_id {
             return Ok(());
         }
-        self.connection = None;
-        let server = &self.place.servers[self.at];
+        let server = self.place.servers[self.at].clone();
+        self.go_on();
         Err(format!("etcd at {server} belongs to another cluster than the one before"))
+    }
+
+    /// The next question goes to the next server.
+    fn go_on(&mut self) {
+        self.connection = None;
+        self.at = (self.at + 1) % self.place.servers.len();
     }
 
     /// Asks one server. The next question goes to the next one when it does not answer.
@@ -220,7 +226,7 @@ impl Etcd {
             Ok(Err(why)) => why,
             Err(_) => "no answer within a second".to_owned(),
         };
-        self.at = (self.at + 1) % self.place.servers.len();
+        self.go_on();
         Err(format!("etcd at {server}: {why}"))
     }
 }
@@ -273,8 +279,71 @@ async fn ask<T: serde::de::DeserializeOwned>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A server that answers a path with what this says: the status and the text. Its `HOST:PORT`.
+    pub(in super::super) fn server(
+        mut answer: impl FnMut(&str) -> (u16, String) + Send + 'static,
+    ) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let mut line = String::new();
+                while stream.read_line(&mut line).is_ok_and(|read| read > 0) {
+                    let path = line.split(' ').nth(1).unwrap().to_owned();
+                    let mut bytes = 0;
+                    while line != "\r\n" {
+                        line.clear();
+                        stream.read_line(&mut line).unwrap();
+                        if let Some(length) = line.strip_prefix("content-length:") {
+                            bytes = length.trim().parse().unwrap();
+                        }
+                    }
+                    stream.read_exact(&mut vec![0; bytes]).unwrap();
+                    let (status, text) = answer(&path);
+                    let length = text.len();
+                    let head = format!("HTTP/1.1 {status} \r\ncontent-length: {length}\r\n\r\n");
+                    stream.get_mut().write_all((head + &text).as_bytes()).unwrap();
+                    line.clear();
+                }
+            }
+        });
+        address
+    }
+
+    pub(in super::super) const EMPTY: &str = r#"{"response_range": {}}"#;
+
+    /// Answers to reads of a cluster that has no key.
+    pub(in super::super) fn nothing(cluster: u64) -> String {
+        format!(
+            r#"{{"header": {{"cluster_id": "{cluster}", "revision": "1"}}, "responses": [{EMPTY}, {EMPTY}, {EMPTY}]}}"#
+        )
+    }
+
+    fn of(servers: &[&str]) -> Etcd {
+        let servers: Vec<String> =
+            servers.iter().map(|server| format!("http://{server}")).collect();
+        Etcd::new(Place::parse(&format!("etcd:{}/x", servers.join(","))).unwrap())
+    }
+
+    #[tokio::test]
+    async fn who_belongs_to_another_cluster_is_left_for_the_next_server() {
+        let mut answers = [200, 503, 200].into_iter();
+        let one = server(move |_| (answers.next().unwrap(), nothing(1)));
+        let other = server(|_| (200, nothing(2)));
+        let mut etcd = of(&[&one, &other]);
+        etcd.look().await.unwrap();
+        etcd.look().await.unwrap_err();
+        let why = etcd.look().await.unwrap_err();
+        assert!(why.contains(&other) && why.contains("another cluster"), "{why}");
+        etcd.look().await.unwrap();
+    }
 
     #[test]
     fn a_place_is_read_as_it_is_written_and_refused_with_the_reason() {
