@@ -269,13 +269,13 @@ async fn ask<T: serde::de::DeserializeOwned>(
     let status = response.status();
     let bytes = Limited::new(response.into_body(), BYTES_MAX).collect().await;
     let bytes = bytes.map_err(|error| error.to_string())?.to_bytes();
-    if !status.is_success() {
-        let said: Option<Value> = serde_json::from_slice(&bytes).ok();
-        let said = said.as_ref().and_then(|said| said["error"].as_str());
-        return Err(format!("{status}: {}", said.unwrap_or("it is no etcd of 3.4 or later")));
+    if let Some(answer) = serde_json::from_slice(&bytes).ok().filter(|_| status.is_success()) {
+        return Ok((sender, answer));
     }
-    let answer = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-    Ok((sender, answer))
+    let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    // From 3.6 on it is `message` alone.
+    let said = said["error"].as_str().or(said["message"].as_str());
+    Err(format!("{status}: {}", said.unwrap_or("it is no etcd of 3.4 or later")))
 }
 
 #[cfg(test)]
@@ -330,6 +330,23 @@ pub(super) mod tests {
         let servers: Vec<String> =
             servers.iter().map(|server| format!("http://{server}")).collect();
         Etcd::new(Place::parse(&format!("etcd:{}/x", servers.join(","))).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_etcd_says_of_an_error_is_told_and_who_is_no_etcd_is_told_so() {
+        for (status, text, why) in [
+            (400, r#"{"error": "user name is empty", "code": 3}"#, "400 Bad Request: user name"),
+            // As of 3.6.
+            (400, r#"{"code": 3, "message": "user name is empty"}"#, "400 Bad Request: user name"),
+            (200, r#"{"code": 3, "message": "user name is empty"}"#, "user name is empty"),
+            (404, "there is nothing", "404 Not Found: it is no etcd"),
+            (200, "<html>", "200 OK: it is no etcd"),
+            (200, "{}", "it is no etcd"),
+        ] {
+            let server = server(move |_| (status, text.to_owned()));
+            let said = of(&[&server]).look().await.unwrap_err();
+            assert!(said.contains(why), "{status} {text}: {said}");
+        }
     }
 
     #[tokio::test]
