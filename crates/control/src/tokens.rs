@@ -157,7 +157,8 @@ async fn turn(desk: &Mutex<Desk>, etcd: &mut Etcd) -> Result<(bool, Option<Strin
     let before = now_ns();
     let done = etcd.put(&put).await?;
     locked(desk).session.done(&put, done, before);
-    Ok((true, None))
+    // Somebody else is at it, or the server does not do what it says: not at once.
+    Ok((done.succeeded, None))
 }
 
 /// Takes a holder out that has ended. What fails is left to the lease's end.
@@ -166,5 +167,31 @@ async fn leave(desk: &Mutex<Desk>, etcd: &mut Etcd) {
     let leave = locked(desk).session.leave(&seen);
     if let Some(leave) = leave {
         let _ = etcd.put(&leave).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn wants(server: &str, identity: u64) -> Wants {
+        Wants { place: format!("etcd:http://{server}/x"), identity, ..Wants::default() }
+    }
+
+    #[tokio::test]
+    async fn whose_request_was_not_carried_out_looks_again_later() {
+        let server = etcd::tests::server(|path| {
+            let granted = r#"{"header": {"cluster_id": "1"}, "ID": "7", "TTL": "3"}"#;
+            // Nothing succeeds.
+            (200, if path.contains("grant") { granted.to_owned() } else { etcd::tests::nothing(1) })
+        });
+        let wants = wants(&server, 7);
+        let mut etcd = Etcd::new(Place::parse(&wants.place).unwrap());
+        let (_held, holder) = UnixStream::pair().unwrap();
+        let (session, holder) = (Session::new(7), holder.into());
+        let desk = Desk { wants, holder, asked_ns: 0, session, trouble: None, ended: false };
+        assert_eq!(turn(&Mutex::new(desk), &mut etcd).await, Ok((false, None)));
     }
 }
