@@ -31,6 +31,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Who has not asked for so long is not renewed: it is stopped, or another control plane keeps its leases.
 const ASKS_NS: u64 = 1_000_000_000;
 
+/// Holders of one data plane, each of which costs a thread and some descriptors.
+const HOLDERS_MAX: usize = 64;
+/// The longest beacon.
+const BEACON_BYTES_MAX: usize = 4096;
+/// The highest VLAN.
+const VID_MAX: u16 = 4094;
+
 /// Nanoseconds since the system was started, in which the time that it slept counts.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
@@ -61,6 +68,13 @@ struct Desk {
 
 impl Tokens for Keeper {
     fn exchange(&self, wants: Wants, holder: OwnedFd) -> io::Result<Holds> {
+        // It goes to etcd, which others use as well, and to the partner.
+        if wants.beacon.len() > BEACON_BYTES_MAX {
+            return Err(io::Error::other("its beacon is too long"));
+        }
+        if wants.vids.len() > usize::from(VID_MAX) || wants.vids.iter().any(|vid| *vid > VID_MAX) {
+            return Err(io::Error::other("it wants a VLAN that there is not"));
+        }
         let mut desks = locked(&self.0);
         desks.retain(|_, desk| !locked(desk).ended);
         let key = (wants.place.clone(), wants.identity);
@@ -69,6 +83,10 @@ impl Tokens for Keeper {
             let mut desk = locked(desk);
             (desk.wants, desk.holder, desk.asked_ns) = (wants, holder, now);
             return Ok(desk.holds(now));
+        }
+        if desks.len() >= HOLDERS_MAX {
+            let what = format!("a data plane has at most {HOLDERS_MAX} adapters with a token");
+            return Err(io::Error::other(what));
         }
         let place = Place::parse(&wants.place).map_err(io::Error::other)?;
         let session = Session::new(wants.identity);
@@ -193,5 +211,27 @@ mod tests {
         let (session, holder) = (Session::new(7), holder.into());
         let desk = Desk { wants, holder, asked_ns: 0, session, trouble: None, ended: false };
         assert_eq!(turn(&Mutex::new(desk), &mut etcd).await, Ok((false, None)));
+    }
+
+    #[test]
+    fn a_data_plane_has_a_bound_to_its_holders_and_to_what_they_say() {
+        let keeper = Keeper::default();
+        let ask = |wants: Wants, holder| keeper.exchange(wants, OwnedFd::from(holder));
+        let mut held = Vec::new();
+        for identity in 0..64 {
+            let (one, holder) = UnixStream::pair().unwrap();
+            ask(wants("127.0.0.1:1", identity), holder).unwrap();
+            held.push(one);
+        }
+        let refused =
+            |wants: Wants| ask(wants, UnixStream::pair().unwrap().1).unwrap_err().to_string();
+        assert!(refused(wants("127.0.0.1:1", 64)).contains("64"));
+        let beacon = vec![0; 1 << 20];
+        let why = refused(Wants { beacon, ..wants("127.0.0.1:1", 1) });
+        assert!(why.contains("beacon"), "{why}");
+        let vids = (0..=u16::MAX).collect();
+        let why = refused(Wants { vids, ..wants("127.0.0.1:1", 1) });
+        assert!(why.contains("VLAN"), "{why}");
+        ask(wants("127.0.0.1:1", 1), UnixStream::pair().unwrap().1).unwrap();
     }
 }
