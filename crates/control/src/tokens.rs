@@ -30,6 +30,8 @@ use session::Session;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Who has not asked for so long is not renewed: it is stopped, or another control plane keeps its leases.
 const ASKS_NS: u64 = 1_000_000_000;
+/// Between two troubles in the log.
+const TOLD_NS: u64 = 60_000_000_000;
 
 /// Holders of one data plane, each of which costs a thread and some descriptors.
 const HOLDERS_MAX: usize = 64;
@@ -124,8 +126,28 @@ impl Desk {
     }
 }
 
+/// What the log was told: a trouble once until it is mended, whichever of the servers has it, and seldom if it comes and goes.
+#[derive(Default)]
+struct Told {
+    this: bool,
+    last_ns: Option<u64>,
+}
+
+impl Told {
+    fn is_news(&mut self, fails: bool, now_ns: u64) -> bool {
+        let seldom = self.last_ns.is_none_or(|last| now_ns.saturating_sub(last) >= TOLD_NS);
+        let news = fails && !self.this && seldom;
+        if news {
+            self.last_ns = Some(now_ns);
+        }
+        self.this = fails && (self.this || news);
+        news
+    }
+}
+
 /// Keeps the leases of a holder until it ends.
 async fn keep(desk: &Mutex<Desk>, mut etcd: Etcd) {
+    let mut told = Told::default();
     loop {
         let (ended, asks) = {
             let desk = locked(desk);
@@ -139,11 +161,10 @@ async fn keep(desk: &Mutex<Desk>, mut etcd: Etcd) {
         let again = asks && {
             let turn = turn(desk, &mut etcd).await;
             let mut desk = locked(desk);
-            if let Err(what) = &turn {
-                // Once, until it is mended.
-                if desk.trouble.as_ref() != Some(what) {
-                    tracing::warn!(place = %desk.wants.place, "no lease: {what}");
-                }
+            if told.is_news(turn.is_err(), now_ns())
+                && let Err(what) = &turn
+            {
+                tracing::warn!(place = %desk.wants.place, "no lease: {what}");
             }
             let (again, trouble) = match turn {
                 Ok((again, trouble)) => (again, trouble),
@@ -233,5 +254,15 @@ mod tests {
         let why = refused(Wants { vids, ..wants("127.0.0.1:1", 1) });
         assert!(why.contains("VLAN"), "{why}");
         ask(wants("127.0.0.1:1", 1), UnixStream::pair().unwrap().1).unwrap();
+    }
+
+    #[test]
+    fn the_log_has_a_trouble_once_and_one_that_comes_and_goes_once_a_minute() {
+        let mut told = Told::default();
+        let mut times = |fails: &dyn Fn(u64) -> bool, seconds: std::ops::Range<u64>| {
+            seconds.filter(|at| told.is_news(fails(*at), at * 1_000_000_000)).count()
+        };
+        assert_eq!(times(&|_| true, 0..86_400), 1);
+        assert_eq!(times(&|at| at % 2 == 1, 86_400..90_000), 60);
     }
 }
