@@ -12,13 +12,13 @@ mod apart;
 
 use std::borrow::Cow;
 
-use super::At;
 use super::announced;
 use super::called;
 use super::prompt;
 use super::recognise::{self, Kind};
 use super::strip::{self, Dress};
 use super::text::{self, Lines, Plain};
+use super::{At, Taken};
 
 /// A stretch of a file.
 pub(super) struct Part<'t> {
@@ -32,8 +32,10 @@ pub(super) struct Part<'t> {
     pub(super) host: Option<(String, u32)>,
     /// A heading names it, and no line of its own each.
     pub(super) headed: bool,
-    /// The command that printed it, where its lines have the name of a file before them that spells it.
+    /// The command that printed it, where its lines have a name before them that tells it: a file's, a port's.
     pub(super) typed: Option<&'t str>,
+    /// The day that stands before its lines.
+    pub(super) taken: Option<Taken>,
 }
 
 /// Where a part begins.
@@ -44,11 +46,15 @@ struct Mark {
     /// Its first line names the host, and holds nothing else.
     heading: bool,
     typed: Option<String>,
+    /// What it says is not of the host: that stays.
+    same_host: bool,
+    /// The day, where it says one or ends one.
+    taken: Option<Option<Taken>>,
 }
 
 impl Mark {
     fn new(line: usize, host: Option<String>) -> Self {
-        Self { line, host, heading: false, typed: None }
+        Self { line, host, heading: false, typed: None, same_host: false, taken: None }
     }
 }
 
@@ -76,7 +82,10 @@ pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
     // What a command printed that asked several hosts has the name of one before it, and not of two.
     let mut named = false;
     for depth in 0..DEPTH {
-        let Some((text, marks)) = once(&bare.text, DEPTH, !named, of_levels && depth == 0) else {
+        let mut ends: Vec<usize> = bare.marks.iter().map(|mark| mark.line).collect();
+        ends.sort_unstable();
+        let of_levels = of_levels && depth == 0;
+        let Some((text, marks)) = once(&bare.text, DEPTH, !named, of_levels, &ends) else {
             break;
         };
         bare.text = Cow::Owned(text);
@@ -89,6 +98,8 @@ pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
         host: found.host,
         heading: true,
         typed: found.command,
+        same_host: false,
+        taken: None,
     }));
     bare.marks.sort_by_key(|mark| mark.line);
     bare
@@ -107,19 +118,29 @@ impl Bare<'_> {
         let mut line = 0;
         let mut host: (Option<&str>, bool) = (None, false);
         let mut typed = None;
+        let mut taken = None;
         // What a heading named last holds behind lines that name a host each.
         let mut section = None;
         for mark in &self.marks {
             let end = byte_of_line(rest, mark.line.saturating_sub(line));
             let (text, after) = rest.split_at(end);
             self.push(&mut parts, text, line, host, typed);
+            parts
+                .last_mut()
+                .filter(|_| !text.is_empty())
+                .into_iter()
+                .for_each(|part: &mut Part<'_>| part.taken.clone_from(&taken));
             typed = mark.typed.as_deref();
+            if let Some(day) = &mark.taken {
+                taken.clone_from(day);
+            }
             (rest, line) = (after, mark.line.max(line));
             if mark.heading {
                 section = mark.host.as_deref();
             }
             host = match &mark.host {
                 Some(own) => (Some(own), mark.heading),
+                None if mark.same_host => host,
                 None => (section, section.is_some()),
             };
             if mark.heading && line == mark.line {
@@ -148,7 +169,7 @@ impl Bare<'_> {
             _ => (u32::try_from(line + 1).unwrap_or(u32::MAX), &[][..]),
         };
         let host = host.map(|host| (host.to_owned(), first));
-        parts.push(Part { text, first, numbers, host, headed, typed });
+        parts.push(Part { text, first, numbers, host, headed, typed, taken: None });
     }
 }
 
@@ -195,8 +216,15 @@ fn here_word(rest: &str) -> Option<String> {
         .then(|| word.to_owned())
 }
 
-/// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it.
-fn once(text: &str, depth: usize, may_ask: bool, of_levels: bool) -> Option<(String, Vec<Mark>)> {
+/// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it. Lines of one port or day
+/// end where lines of something else begin, which `ends` has.
+fn once(
+    text: &str,
+    depth: usize,
+    may_ask: bool,
+    of_levels: bool,
+    ends: &[usize],
+) -> Option<(String, Vec<Mark>)> {
     let lines = text::whole_lines(text);
     let mut bare: Option<String> = None;
     let mut marks = Vec::new();
@@ -212,7 +240,7 @@ fn once(text: &str, depth: usize, may_ask: bool, of_levels: bool) -> Option<(Str
             if *slot > index {
                 return None;
             }
-            let run = Run::from(dress, &lines, index, asked)?;
+            let run = Run::from(dress, &lines, index, asked, ends)?;
             *slot = run.end;
             if dress == Dress::Json && is_assigned(lines.get(..index)?) {
                 return None;
@@ -227,10 +255,13 @@ fn once(text: &str, depth: usize, may_ask: bool, of_levels: bool) -> Option<(Str
         let out = bare.get_or_insert_default();
         lines[kept..index].iter().for_each(|line| out.push_str(line));
         out.push_str(&run.text);
-        if run.host.is_some() || run.dress == Dress::File {
-            let mark = Mark::new(index, run.host.clone());
+        if run.host.is_some() || matches!(run.dress, Dress::File | Dress::Day | Dress::Port) {
+            let same_host = matches!(run.dress, Dress::Day | Dress::Port);
+            let taken = (run.dress == Dress::Day).then(|| run.taken.clone());
+            let mark = Mark { same_host, taken, ..Mark::new(index, run.host.clone()) };
             marks.push(Mark { typed: run.typed.clone(), ..mark });
-            marks.push(Mark::new(run.end, None));
+            let taken = (run.dress == Dress::Day).then_some(None);
+            marks.push(Mark { same_host, taken, ..Mark::new(run.end, None) });
         }
         (index, kept) = (run.end, run.end);
         vain = [run.end; Dress::COUNT];
@@ -281,6 +312,8 @@ struct Run {
     host: Option<String>,
     /// The command that the name of a file before the lines spells.
     typed: Option<String>,
+    /// The day before its lines.
+    taken: Option<Taken>,
     /// The lines without it.
     text: String,
     lines: usize,
@@ -290,7 +323,13 @@ struct Run {
 
 impl Run {
     /// The run that begins with this line; `None` when it is none, or a short one.
-    fn from(dress: Dress, lines: &[&str], first: usize, asked: bool) -> Option<Self> {
+    fn from(
+        dress: Dress,
+        lines: &[&str],
+        first: usize,
+        asked: bool,
+        ends: &[usize],
+    ) -> Option<Self> {
         // Most indented lines are a report's own.
         if dress == Dress::Indent && !is_known(lines[first].bare()) && !is_asked(lines[first]) {
             return None;
@@ -298,7 +337,8 @@ impl Run {
         let (_, key, _) = strip::strip(dress, lines[first], None)?;
         let next = lines.get(first + 1).copied();
         let typed = key.command();
-        let short = asked && dress == Dress::Host || typed.is_some();
+        let taken = key.day();
+        let short = asked && dress == Dress::Host || typed.is_some() || taken.is_some();
         // Most lines are alone: nothing is copied for them.
         if !short
             && next.is_none_or(|next| {
@@ -308,10 +348,16 @@ impl Run {
             return None;
         }
         let (host, text) = (key.host(), String::new());
-        let mut run = Run { dress, host, typed, text, lines: 0, end: first };
+        let mut run = Run { dress, host, typed, taken, text, lines: 0, end: first };
         let mut key = key;
         let mut blank = String::new();
-        for (index, line) in lines.iter().enumerate().skip(first) {
+        let most = match dress {
+            Dress::Day | Dress::Port => {
+                ends.get(ends.partition_point(|end| *end <= first)).map_or(lines.len(), |end| *end)
+            }
+            _ => lines.len(),
+        };
+        for (index, line) in lines.iter().enumerate().take(most).skip(first) {
             if line.bare().is_empty() {
                 blank.push_str(line);
                 continue;
@@ -333,7 +379,7 @@ impl Run {
 
     /// Whether there is something in it that is read here.
     fn is_report(&self, asked: bool, depth: usize) -> bool {
-        if asked && self.dress == Dress::Host || self.typed.is_some() {
+        if asked && self.dress == Dress::Host || self.typed.is_some() || self.taken.is_some() {
             return true;
         }
         if !may_be_read(&self.text) {
@@ -361,7 +407,7 @@ impl Run {
             }
             lines.next();
         }
-        depth > 1 && once(&self.text, depth - 1, true, false).is_some()
+        depth > 1 && once(&self.text, depth - 1, true, false, &[]).is_some()
     }
 }
 

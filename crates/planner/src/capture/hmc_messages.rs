@@ -36,6 +36,20 @@ pub struct HmcMessage {
     pub code: String,
     /// What stands behind it, and on the lines below as far as they are read.
     pub text: String,
+    /// It stands below the heading of warnings: the command is carried out all the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub warning: bool,
+}
+
+impl HmcMessage {
+    /// Said of every migration that is to go on: no reason why it does not.
+    const INFORMS: [&str; 1] = ["HSCLA295"];
+
+    /// Whether the command is refused by it.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        !self.warning && !Self::INFORMS.contains(&self.code.as_str())
+    }
 }
 
 /// So much of a message is kept.
@@ -69,14 +83,19 @@ fn is_heading(text: &str) -> bool {
 pub(super) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut messages: Vec<HmcMessage> = Vec::new();
     let mut below = 0;
+    let mut warning = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
         if let Some((code, rest)) = message(text) {
             page.take();
             below = 0;
             let (code, text) = (code.to_owned(), rest.to_owned());
-            messages.push(HmcMessage { at: line.at, code, text });
+            messages.push(HmcMessage { at: line.at, code, text, warning });
         } else if is_heading(text) {
+            // Details are of the message above them.
+            if !text.starts_with("Details") {
+                warning = text.starts_with("Warning");
+            }
             page.take();
         } else if let Some(last) = messages.last_mut()
             && below < DETAILS

@@ -652,7 +652,12 @@ pub(super) fn date(line: Line<'_>) -> Option<Taken> {
     ) {
         return None;
     }
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let all: Vec<&str> = text.split_ascii_whitespace().collect();
+    // A script may print the host's name before it.
+    let words = match &all[..] {
+        [host, rest @ ..] if rest.len() == 6 && is_host_name(host) => rest,
+        words => words,
+    };
     let (month, day, clock, zone, year) = match words[..] {
         [_, month, day, clock, zone, year] => (month, day, clock, Some(zone), year),
         [_, month, day, clock, year] => (month, day, clock, None, year),

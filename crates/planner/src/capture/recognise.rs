@@ -92,7 +92,9 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
         b'D' if diskpaths::is_statistics(text, ahead) => Some(Kind::DiskPaths),
-        b'D' if starts("DEV#:") && text.contains("DEVICE NAME:") => Some(Kind::DiskPaths),
+        b'D' if (starts("DEV#:") || starts("DEVICE#:")) && text.contains("DEVICE NAME:") => {
+            Some(Kind::DiskPaths)
+        }
         b'I' | b'L' if errpt::is_heading(text) && errpt::is_entry(text, ahead) => Some(Kind::Errpt),
         b'K' if words(text, &["kthr", "memory"]) => Some(Kind::Vmstat),
         b'R' if words(text, &["r", "b", "avm", "fre"]) => Some(Kind::Vmstat),
@@ -321,6 +323,10 @@ impl<'t> Class<'t> {
                 && let Some(announced) = host().filter(|announced| announced.host.is_some())
             {
                 return Class::Announced(announced);
+            }
+            // `# vios1 Fri Nov 20 06:00:00 CET 2026`, above what a script asked then.
+            if line.text.starts_with('#') && prompt::date(line).is_some() {
+                return Class::Date;
             }
             return Class::Prompt(prompt);
         }

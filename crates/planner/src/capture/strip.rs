@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::text::{self, Plain};
-use super::{called, hosts};
+use super::{Taken, called, hosts, prompt};
 
 /// What stands before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub(super) enum Dress {
     Log,
     /// `[14:05:09] `, `2026-11-22T14:05:09Z `.
     Clock,
+    /// `2026-11-22 ` before a port's line.
+    Day,
+    /// `fcs0 `, `ent5|` before a value of its statistics.
+    Port,
     /// `  12  `, `12:`, growing by one.
     Number,
     /// `# `, `// `, `* ` of a comment.
@@ -31,7 +35,7 @@ pub(super) enum Dress {
 }
 
 impl Dress {
-    pub(super) const COUNT: usize = 10;
+    pub(super) const COUNT: usize = 12;
 
     pub(super) fn index(self) -> usize {
         self as usize
@@ -49,6 +53,8 @@ pub(super) enum Key<'t> {
     Nothing,
     Host(&'t str),
     File(&'t str),
+    Day(&'t str),
+    Port(&'t str),
     Number(u64),
     Width(usize),
     Mark(&'static str),
@@ -68,8 +74,18 @@ impl Key<'_> {
     pub(super) fn command(&self) -> Option<String> {
         match self {
             Key::File(name) => Some(format!("{} | grep", called::of_file(name).command?)),
+            Key::Port(name) if name.starts_with("fcs") => Some(format!("fcstat {name} | grep")),
+            Key::Port(name) => Some(format!("entstat -d {name} | grep")),
             _ => None,
         }
+    }
+
+    /// The day that lines are of.
+    pub(super) fn day(&self) -> Option<Taken> {
+        let Key::Day(text) = self else { return None };
+        let number = |from, to| text.get(from..to)?.parse::<u64>().ok();
+        let days = prompt::days(number(0, 4)?, number(5, 7)?, number(8, 10)?);
+        Some(Taken::utc(days * 24 * 60 * 60))
     }
 }
 
@@ -89,7 +105,7 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
             [b'<', next, ..] if !matches!(next, b'?' | b'v' | b'V') => &[],
             _ => &[Dress::Indent],
         },
-        Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Number, Dress::Host],
+        Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Day, Dress::Number, Dress::Host],
         Some(b'[') => &[Dress::Clock, Dress::Host],
         Some(b'<') => &[Dress::Log],
         Some(b'/') => &[Dress::File, Dress::Comment],
@@ -104,6 +120,12 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
 fn behind_word(line: &[u8]) -> &'static [Dress] {
     let end = line.iter().position(|byte| !is_host_byte(*byte)).unwrap_or(line.len());
     match (end, line.get(end)) {
+        // Few lines begin with the name of a port.
+        (4..=7, Some(b' ' | b':' | b'|' | b';' | b'\t'))
+            if line.starts_with(b"fcs") || line.starts_with(b"ent") =>
+        {
+            &[Dress::Port, Dress::Host]
+        }
         (_, Some(b':')) if line[..end].contains(&b'.') => &[Dress::File, Dress::Host],
         (_, Some(b':')) => &[Dress::Host],
         (_, Some(b'|' | b';' | b'\t')) => &[Dress::Host],
@@ -146,6 +168,16 @@ pub(super) fn strip<'t>(
             same.then(|| plain(rest, Key::Host(host)))?
         }
         Dress::Clock => plain(clock(body)?, Key::Nothing),
+        Dress::Day => {
+            let (day, rest) = day(body)?;
+            let same = !matches!(key, Some(Key::Day(before)) if *before != day);
+            same.then(|| plain(rest, Key::Day(day)))?
+        }
+        Dress::Port => {
+            let (name, rest) = port(body)?;
+            let same = !matches!(key, Some(Key::Port(before)) if *before != name);
+            same.then(|| plain(rest, Key::Port(name)))?
+        }
         Dress::Number => {
             let (number, rest) = number(body)?;
             let follows =
@@ -272,7 +304,16 @@ fn log(line: &str) -> Option<(&str, &str)> {
             let (month, rest) = text.split_once(' ')?;
             let named = month.len() == 3 && month.bytes().all(|byte| byte.is_ascii_alphabetic());
             let (day, rest) = rest.trim_start().split_once(' ').filter(|_| named)?;
-            day.bytes().all(|byte| byte.is_ascii_digit()).then(|| time(rest))??
+            let is_day = !day.is_empty() && day.bytes().all(|byte| byte.is_ascii_digit());
+            match time(rest).filter(|_| is_day) {
+                Some(rest) => rest,
+                // A day without a time: it is a head only where a host and its port follow.
+                None => {
+                    let (host, rest) = rest.split_once(' ').filter(|_| is_day)?;
+                    let is_host = !host.is_empty() && host.bytes().all(is_host_byte);
+                    return (is_host && port(rest).is_some()).then_some((host, rest));
+                }
+            }
         }
     };
     let (host, rest) = text.strip_prefix(' ')?.trim_start().split_once(' ')?;
@@ -347,6 +388,63 @@ fn clock(line: &str) -> Option<&str> {
     };
     let rest = rest.strip_prefix(" |").or_else(|| rest.strip_prefix(" :")).unwrap_or(rest);
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| rest.get(1..).unwrap_or(""))
+}
+
+/// `2026-11-22 fcs0 …`, `2026-11-22|ent5|…`: a day is one only before a port's line.
+fn day(line: &str) -> Option<(&str, &str)> {
+    let (day, rest) = line.split_at_checked(10)?;
+    let fits = day.bytes().enumerate().all(|(index, byte)| match index {
+        4 | 7 => matches!(byte, b'-' | b'/'),
+        _ => byte.is_ascii_digit(),
+    });
+    let sign = |c: char| matches!(c, ' ' | '|' | ';' | '\t');
+    let rest = rest.strip_prefix(sign).filter(|_| fits)?.trim_start();
+    let month = day.get(5..7)?;
+    ("01"..="12").contains(&month).then_some(())?;
+    port(rest).is_some().then_some((day, rest))
+}
+
+/// What statistics of ports say behind a colon, by how it begins.
+const OF_PORTS: [&str; 27] = [
+    "Adapter Reset Count",
+    "Attention Type",
+    "DMA Underrun",
+    "DMA Overrun",
+    "Device Type",
+    "Dumped Frames",
+    "Elapsed Time",
+    "Error Frames",
+    "Invalid CRC Count",
+    "Invalid Tx Word Count",
+    "Link Failure Count",
+    "Link Status",
+    "Loss of S",
+    "Max Collision Errors",
+    "Media Speed",
+    "No Adapter Elements Count",
+    "No Command Resource Count",
+    "No DMA Resource Count",
+    "No Resource Errors",
+    "Packets D",
+    "Physical Port Link Status",
+    "Physical Port Speed",
+    "Port FC ID",
+    "Port Speed",
+    "Port Type",
+    "Seconds Since Last Reset",
+    "Timeout Errors",
+];
+
+/// `fcs0 Error Frames: 88`, `fcs0: …`, `ent5|Link Status: Up`, as a script prints that picks values of several ports.
+fn port(line: &str) -> Option<(&str, &str)> {
+    let end = line.bytes().position(|byte| !byte.is_ascii_alphanumeric())?;
+    let (name, rest) = line.split_at(end);
+    let is_port =
+        (name.starts_with("fcs") || name.starts_with("ent")) && text::is_device_alone(name);
+    let rest = rest.strip_prefix([' ', ':', '|', ';', '\t']).filter(|_| is_port)?;
+    let value = rest.trim_start();
+    let known = OF_PORTS.iter().any(|start| value.starts_with(start)) && value.contains(':');
+    known.then_some((name, rest))
 }
 
 /// `  12\ttext`, `12: text`, `12  text`.

@@ -143,3 +143,87 @@ fn every_client_has_counters_of_its_own() {
         .collect();
     assert_eq!(grown, [("payroll fcs0 c0:50:76:07:1a:2b:00:10 input_requests", 500)]);
 }
+
+/// How a script prints a line of some day.
+type Dress<'a> = &'a dyn Fn(u8, &str) -> String;
+
+/// What a script picked of several ports, day by day: each line names its port, and may name its host and its day.
+#[test]
+fn values_that_name_their_port_line_by_line() {
+    let day = |day: u8, waits: u32, dressed: Dress<'_>| {
+        let of = |port: &str, waits: u32| {
+            [
+                format!("{port} Seconds Since Last Reset: {}", u32::from(day) * 86_400),
+                format!("{port}   No Command Resource Count: {waits}"),
+            ]
+        };
+        let lines = [of("fcs0", 0), of("fcs2", waits)].concat();
+        lines.iter().map(|line| dressed(day, line)).collect::<String>()
+    };
+    let plain = |_: u8, line: &str| format!("{line}\n");
+    let dated = |day: u8, line: &str| format!("2026-11-{day} {line}\n");
+    let barred =
+        |day: u8, line: &str| format!("odin-v1|2026-11-{day}|{}\n", line.replacen(' ', "|", 1));
+    let logged = |day: u8, line: &str| format!("Nov {day} odin-v1 {line}\n");
+    let dresses: [Dress<'_>; 4] = [&plain, &dated, &barred, &logged];
+    for dressed in dresses {
+        let text = [day(20, 500, dressed), day(21, 900, dressed)].concat();
+        let captures = read_bytes(text.as_bytes());
+        let found: Vec<_> = captures
+            .fcstats()
+            .map(|one| {
+                let device = one.head.device.as_ref().map(|read| read.value.as_str());
+                (device, one.resources.no_command.map(|read| read.value))
+            })
+            .collect();
+        let all = [
+            (Some("fcs0"), Some(0)),
+            (Some("fcs2"), Some(500)),
+            (Some("fcs0"), Some(0)),
+            (Some("fcs2"), Some(900)),
+        ];
+        assert_eq!(found, all, "{text}");
+        let taken: Vec<_> = captures.fcstats().filter_map(|one| one.head.taken.clone()).collect();
+        if text.contains("2026") {
+            assert_eq!(taken[3].seconds - taken[0].seconds, 86_400, "{text}");
+        }
+        if text.contains("odin") {
+            let host = |one: &planner::capture::Fcstat| {
+                one.head.partition.as_ref().is_some_and(|read| read.value == "odin-v1")
+            };
+            assert!(captures.fcstats().all(host), "{text}");
+        }
+    }
+    // A list of devices is none of it.
+    let text = "fcs0             Available   PCIe3 Adapter: dual\nfcs1             Available   PCIe3 Adapter: dual\n";
+    assert_eq!(read_bytes(text.as_bytes()).reports.len(), 0);
+}
+
+/// The same of network ports, of two hosts and two days: the lines of one stop where those of another begin.
+#[test]
+fn values_of_one_port_of_two_hosts() {
+    let block = |host: &str, day: u8, lost: u32| {
+        format!(
+            "{host}|2026-11-{day}|ent5|DMA Underrun: 0                  DMA Overrun: 4\n{host}|2026-11-{day}|ent5|Max Collision Errors: 0           No Resource Errors: {lost}\n{host}|2026-11-{day}|ent5|Link Status: Up\n"
+        )
+    };
+    let text = [
+        block("steu-a", 23, 88),
+        block("steu-b", 23, 0),
+        block("steu-a", 24, 99),
+        block("steu-b", 24, 0),
+    ]
+    .concat();
+    let captures = read_bytes(text.as_bytes());
+    let hosts: Vec<_> = captures
+        .entstats()
+        .map(|one| {
+            (
+                one.head.partition.as_ref().map(|read| read.value.as_str()),
+                one.adapters[0].name.value.as_str(),
+            )
+        })
+        .collect();
+    let of = |host| (Some(host), "ent5");
+    assert_eq!(hosts, [of("steu-a"), of("steu-b"), of("steu-a"), of("steu-b")]);
+}

@@ -180,7 +180,8 @@ fn is_furniture(text: &str, pcm: bool) -> bool {
 
 /// `DEV#:   2  DEVICE NAME: hdisk2  TYPE: 2145  ALGORITHM:  Load Balance`
 fn pcm_device(text: &str) -> Option<&str> {
-    let (_, rest) = text.strip_prefix("DEV#:")?.split_once("DEVICE NAME:")?;
+    let numbered = text.strip_prefix("DEV#:").or_else(|| text.strip_prefix("DEVICE#:"))?;
+    let (_, rest) = numbered.split_once("DEVICE NAME:")?;
     rest.split_ascii_whitespace().next()
 }
 

@@ -152,7 +152,7 @@ impl Turns {
         let reports = || {
             let tell = self.hosts.iter().filter(|host| {
                 let own: Vec<&str> = host.iter().map(|index| lines[*index]).collect();
-                let run = Run::from(self.dress, &own, 0, false);
+                let run = Run::from(self.dress, &own, 0, false, &[]);
                 run.is_some_and(|run| run.is_report(false, DEPTH))
             });
             tell.take(2).count() == 2

@@ -191,6 +191,19 @@ impl Reading {
         {
             return true;
         }
+        if self.adapters.is_empty()
+            && page.filter.is_some()
+            && let Some(name) =
+                page.device().filter(|name| name.starts_with("ent")).map(str::to_owned)
+        {
+            // A filter has taken away the heading; the command names the adapter.
+            self.open(&name, line, page);
+            let known = self.take(page, line);
+            if !known {
+                self.adapters.clear();
+            }
+            return known;
+        }
         let Some(adapter) = self.adapters.last_mut() else { return false };
         if let Some(own) = &mut adapter.virtual_adapter
             && memory_read::total(own, text, line.at)

@@ -47,7 +47,12 @@ impl<'t> Session<'_, 't> {
             None => {}
         }
         self.by_line = stretch.typed.is_some();
+        // A day that stands before these lines is of no others.
+        let own = stretch.taken.as_ref().map(|day| self.taken.replace(day.clone()));
         self.run(Lines::new(stretch.text, at(stretch.first)).numbered(stretch.numbers));
+        if let Some(own) = own {
+            self.taken = own;
+        }
     }
 
     /// What the name of a file before lines has said holds for these alone.
