@@ -84,7 +84,7 @@ fn asked_for(list: &HmcMessages) -> Option<&str> {
 fn judge(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let mut told = BTreeSet::new();
     for list in view.of(system.host).filter_map(Report::hmc_messages) {
-        let all: Vec<&HmcMessage> = list.messages.iter().collect();
+        let all: Vec<&HmcMessage> = list.messages.iter().filter(|one| one.refuses()).collect();
         let Some(first) = all.first() else { continue };
         let text = all.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join(" ");
         let moves =

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::finding::Draft;
 use super::thresholds::{
-    GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE, QUIET_SHARE,
+    GROWTH_LEAST, GROWTH_SHARE, MANY_LEAST, MANY_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE,
+    QUIET_SHARE,
 };
 use super::view::{View, as_f64};
 use crate::capture::{At, Fcstat, Head, Read};
@@ -182,6 +183,7 @@ fn grown(
 ) -> Option<Waits> {
     let moved: f64 = requests.iter().filter_map(Counter::growth).sum();
     let share = if moved > 0.0 { growth / moved } else { 1.0 };
+    let least = if growth >= MANY_LEAST { least.min(MANY_SHARE) } else { least };
     if growth < GROWTH_LEAST || share < least {
         return None;
     }
@@ -337,7 +339,10 @@ const APART: f64 = 60.0;
 /// copies: a counter that is younger than the one before it was reset in between, and is no older than the time between; no
 /// other has grown older by more than that.
 fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
-    if clocks.windows(2).any(|pair| pair[0].0 != pair[1].0) {
+    // `script` tells the time without a zone: it is the system's own.
+    let mut zones = clocks.iter().map(|clock| clock.0).filter(|zone| *zone != Some(""));
+    let first = zones.next();
+    if zones.any(|zone| Some(zone) != first) {
         return false;
     }
     let mut both: Vec<(u64, Option<u64>)> =

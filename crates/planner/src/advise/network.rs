@@ -346,6 +346,34 @@ fn stands_for(view: &View<'_>, one: &Wire<'_>, two: &Wire<'_>) -> bool {
     })
 }
 
+/// A card of 1 Gbit/s that negotiates and arrives at less: of the four pairs of its cable two are left, or the switch port is
+/// set.
+fn below_gigabit(view: &View<'_>, wire: &Wire<'_>, (own, at): (f64, At), out: &mut Out) {
+    let last = wire.last();
+    let is_gigabit = last.device_type.as_ref().is_some_and(|read| {
+        let kind = read.value.to_ascii_lowercase();
+        ["gigabit", "1gbe", "1000 base", "10/100/1000"].iter().any(|name| kind.contains(name))
+    });
+    let auto = last
+        .speed_selected
+        .as_ref()
+        .filter(|read| read.value.to_ascii_lowercase().starts_with("auto"));
+    let Some(auto) = auto.filter(|_| is_gigabit && own <= 100.0 && wire.link_down().is_none())
+    else {
+        return;
+    };
+    let title = format!("{} runs at {} Mbit/s and can 1000", wire.name, number(own));
+    out.push(
+        wire.draft(view, "net-speed", Severity::Warning, title)
+            .see([at, auto.at])
+            .figure(shown(&format!("speed of {}", wire.name), own, "Mbit/s", at))
+            .because("This side negotiates. It ends below a gigabit where a pair of the cable is broken, or where the switch port is set to less.")
+            .effect("Look at the cable and at the speed that the switch port is set to. Nothing is to be changed on this system as long as it negotiates.")
+            .harm("None by looking.")
+            .weigh(0.85, 1.0),
+    );
+}
+
 fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     if half_duplex(view, wire, out) {
         return;
@@ -378,6 +406,7 @@ fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         })
         .find(|((speed, _), _)| *speed > own * 1.5);
     let Some(((other, other_at), name)) = faster.filter(|_| wire.link_down().is_none()) else {
+        below_gigabit(view, wire, (own, at), out);
         return;
     };
     let mut draft = wire
@@ -424,7 +453,7 @@ fn lost_share(wire: &Wire<'_>, counter: &Counter) -> f64 {
 }
 
 fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let Some(packets) = wire.counter(|adapter| adapter.received.packets) else { return };
+    let packets = wire.counter(|adapter| adapter.received.packets);
     type Pick = fn(&Ethernet) -> Option<crate::capture::Read<u64>>;
     let counters: [(&str, Pick); 3] = [
         ("No Resource Errors", |adapter| adapter.received.no_resource),
@@ -435,7 +464,10 @@ fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         .into_iter()
         .filter_map(|(name, read)| {
             let counter = wire.counter(read)?;
-            waits_from(name, counter, &[packets], lost_share(wire, &counter))
+            let least = lost_share(wire, &counter);
+            // Where a filter left out the packets, so many a second are a loss of whatever comes in.
+            let told = packets.is_some() || least == LOST_SHARE;
+            waits_from(name, counter, packets.as_slice(), least).filter(|_| told)
         })
         .collect();
     if found.is_empty() {

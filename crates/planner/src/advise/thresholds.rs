@@ -25,6 +25,10 @@ pub(super) fn fact(facts: &Facts, id: &str) -> f64 {
 pub(super) const GROWTH_SHARE: f64 = 0.0005;
 /// … and the least growth that counts.
 pub(super) const GROWTH_LEAST: f64 = 50.0;
+/// A growth of so many is no noise whatever else goes on …
+pub(super) const MANY_LEAST: f64 = 50_000.0;
+/// … from this share on.
+pub(super) const MANY_SHARE: f64 = 0.0001;
 /// Packets a second that a physical Ethernet adapter loses between two captures, from which a smaller share is told …
 pub(super) const LOST_PER_SECOND: f64 = 10.0;
 /// … in the mean; over so many seconds and more, which hide bursts, …

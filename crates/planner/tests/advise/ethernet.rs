@@ -119,3 +119,39 @@ fn half_duplex_is_told_with_its_late_collisions() {
     assert!(told.effect.contains("look at media_speed"), "{}", told.effect);
     silent(&[("a.txt", &port("1000 Mbps Full Duplex", "Auto negotiation", 0))]);
 }
+
+/// A gigabit card that negotiates and arrives at less.
+#[test]
+fn a_gigabit_port_that_runs_at_a_tenth_is_told() {
+    let port = |kind: &str, selected: &str, running: &str| {
+        format!(
+            "vios1:/home/padmin> entstat -d ent2\n{}",
+            member("ent2", "00-00-00-00-00-01", "IN_SYNC")
+                .replace("PCIe3 4-Port 10GbE SR Adapter (df1020e21410e304)", kind)
+                .replace("Auto negotiation", selected)
+                .replace("10 Gbps / 10 Gbps, Full Duplex", running)
+        )
+    };
+    let gigabit = "Gigabit Ethernet PCIe Adapter (e4145716e4142004)";
+    let of = |running: &str| port(gigabit, "Autonegotiation", running);
+    let finding = top(&[("a.txt", &of("100 Mbps Full Duplex"))], "net-speed");
+    assert_eq!(finding.title, "ent2 runs at 100 Mbit/s and can 1000");
+    silent(&[("a.txt", &of("1000 Mbps Full Duplex"))]);
+    // Somebody has set it.
+    silent(&[("a.txt", &port(gigabit, "100 Mbps Full Duplex", "100 Mbps Full Duplex"))]);
+}
+
+/// Losses day by day, of which a filter has left no count of packets.
+#[test]
+fn losses_without_the_packets_are_told_where_they_go_on() {
+    let day = |day: u32, lost: u32| {
+        format!(
+            "vios1 2026-11-{day} 18:00 $ entstat -all ent7 | egrep 'ETHERNET STAT|Overrun|No Resource|Elapsed'\nETHERNET STATISTICS (ent3) :\nElapsed Time: {day} days 1 hours 2 minutes 3 seconds\nDMA Underrun: 0                               DMA Overrun: 0\nMax Collision Errors: 0                       No Resource Errors: {lost}\n"
+        )
+    };
+    let days = |all: [u32; 3]| (20..).zip(all).map(|(at, lost)| day(at, lost)).collect::<String>();
+    let growing = days([801_233, 951_120, 1_101_007]);
+    assert_eq!(top(&[("a.txt", &growing)], "net-receive-loss").object, "ent3 on vios1");
+    silent(&[("a.txt", &days([801_233; 3]))]);
+    silent(&[("a.txt", &days([801_233, 801_300, 801_400]))]);
+}

@@ -97,3 +97,19 @@ fn a_vios_in_open_firmware_is_told_and_a_client_there_is_not() {
         "vios2"
     );
 }
+
+#[test]
+fn what_an_hmc_says_of_a_migration_that_may_go_on_is_no_refusal() {
+    let told = "As part of the migration process, the HMC will create a new migration profile containing the partition's current state.";
+    for (heading, code) in
+        [("Warnings:\n", "HSCLA295"), ("", "HSCLA295"), ("Warnings:\n", "HSCLA2FF")]
+    {
+        let text = format!(
+            "hscroot@hmc1:~> migrlpar -o v -m S922A -t S922B -p erp1\n{heading}{code} {told}\n"
+        );
+        silent(&[("a.txt", &text)]);
+        let refused = format!("{text}Errors:\nHSCLA319 The client adapter 10 cannot be hosted.\n");
+        let finding = top(&[("a.txt", &refused)], "hmc-refused");
+        assert_eq!(finding.title, "the migration of erp1 (LPM) is refused: HSCLA319");
+    }
+}

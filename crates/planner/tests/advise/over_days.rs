@@ -1,6 +1,6 @@
 //! What several systems or several days have in common is one thing.
 
-use super::{advice, captures};
+use super::{advice, captures, silent};
 use planner::facts::Facts;
 use planner::model::Model;
 use planner::report::advice::AdviceReport;
@@ -137,4 +137,26 @@ fn a_terminal_gets_the_beginning_of_a_long_list() {
     };
     assert_eq!(rows(false), (40, true));
     assert_eq!(rows(true), (60, false));
+}
+
+/// Counters that are younger and less in the later capture were reset between: nothing grew. One file has the time without a
+/// zone, and all of them a host's name before it.
+#[test]
+fn counters_that_fall_after_a_boot_have_not_grown() {
+    let capture = |first: &str, date: &str, age: u32, crcs: u32| {
+        format!(
+            "{first}# odin1 {date}\n# fcstat fcs0\n\nFIBRE CHANNEL STATISTICS REPORT: fcs0\n\nDevice Type: FC Adapter (adapter/pciex/df1000e21410f103)\n\nSeconds Since Last Reset: {age}\n\nError Frames:  0\nLink Failure Count: 0\nInvalid Tx Word Count: 0\nInvalid CRC Count: {crcs}\n\nFC SCSI Traffic Statistics\n  Input Requests:   {age}\n  Output Requests:  {age}\n"
+        )
+    };
+    let files = [
+        capture("", "Fri Nov 20 06:00:00 CET 2026", 31_101_220, 9),
+        capture(
+            "Script started on Tue Nov 24 06:00:00 2026\n",
+            "Tue Nov 24 06:00:00 CET 2026",
+            210_113,
+            0,
+        ),
+        capture("", "Thu Nov 26 06:00:00 CET 2026", 382_913, 0),
+    ];
+    silent(&[("a.txt", &files[0]), ("b.txt", &files[1]), ("c.txt", &files[2])]);
 }

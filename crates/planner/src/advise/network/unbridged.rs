@@ -85,30 +85,57 @@ fn of_row(row: &HmcRow) -> BTreeSet<u16> {
     fields.flat_map(|text| text.split(',')).filter_map(|text| text.trim().parse().ok()).collect()
 }
 
+/// Where an adapter is: a partition and a slot.
+type Place<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn place(row: &HmcRow) -> Place<'_> {
+    (row.field("lpar_name"), row.field("slot_num"))
+}
+
+fn on(row: &HmcRow) -> &str {
+    row.field("vswitch").unwrap_or_default()
+}
+
+fn is_trunk(row: &HmcRow) -> bool {
+    row.field("is_trunk") == Some("1")
+}
+
+/// The trunk adapters of a virtual switch, and the VLANs that they are in.
+#[derive(Default)]
+struct Trunks<'a> {
+    rows: Vec<&'a HmcRow>,
+    vlans: BTreeSet<u16>,
+}
+
 /// An adapter that is alone in its VLAN: no trunk adapter of the machine is in it, and no other adapter either.
 pub(super) fn alone(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    /// So many lines of trunk adapters are shown.
+    const SHOWN: usize = 16;
     for rows in listed(view, system.host).into_values() {
-        let on = |row: &HmcRow| row.field("vswitch").unwrap_or_default().to_owned();
-        let is_trunk = |row: &HmcRow| row.field("is_trunk") == Some("1");
+        let mut switches: BTreeMap<&str, Trunks<'_>> = BTreeMap::new();
+        // Who is in each VLAN: the first, and whether somebody else is, too.
+        let mut within: BTreeMap<(&str, u16), (Place<'_>, bool)> = BTreeMap::new();
+        for row in &rows {
+            let vlans = of_row(row);
+            for vlan in &vlans {
+                let (first, more) = within.entry((on(row), *vlan)).or_insert((place(row), false));
+                *more |= *first != place(row);
+            }
+            if is_trunk(row) {
+                let trunks = switches.entry(on(row)).or_default();
+                trunks.rows.push(row);
+                trunks.vlans.extend(vlans);
+            }
+        }
         for row in rows.iter().filter(|row| !is_trunk(row)) {
             let mine = of_row(row);
-            let place = |row: &HmcRow| {
-                (
-                    row.field("lpar_name").map(str::to_owned),
-                    row.field("slot_num").map(str::to_owned),
-                )
-            };
-            let beside: Vec<&&HmcRow> = rows
-                .iter()
-                .filter(|other| on(other) == on(row) && place(other) != place(row))
-                .collect();
-            let met = beside.iter().any(|other| !of_row(other).is_disjoint(&mine));
-            let trunks: Vec<&&&HmcRow> = beside.iter().filter(|other| is_trunk(other)).collect();
-            if met || mine.is_empty() || trunks.is_empty() {
+            let is_met = |vlan: &u16| within.get(&(on(row), *vlan)).is_some_and(|(_, more)| *more);
+            let Some(trunks) = switches.get(on(row)) else { continue };
+            let others = trunks.rows.iter().any(|other| place(other) != place(row));
+            if mine.is_empty() || !others || mine.iter().any(is_met) {
                 continue;
             }
             let name = row.field("lpar_name").unwrap_or_default().to_owned();
-            let bridged: BTreeSet<u16> = trunks.iter().flat_map(|other| of_row(other)).collect();
             let title = format!(
                 "VLAN {} of {name} is bridged by no trunk adapter, and nobody else is in it",
                 vlan_list(&mine)
@@ -118,8 +145,8 @@ pub(super) fn alone(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             out.push(
                 Draft::new("net-vlan", system.host, name, Severity::Warning, title)
                     .see([row.at])
-                    .see(trunks.iter().map(|other| other.at))
-                    .because(format!("The adapter{slot} is in VLAN {}; the trunk adapters of its virtual switch are in {}.", vlan_list(&mine), vlan_list(&bridged)))
+                    .see(trunks.rows.iter().take(SHOWN).map(|other| other.at))
+                    .because(format!("The adapter{slot} is in VLAN {}; the trunk adapters of its virtual switch are in {}.", vlan_list(&mine), vlan_list(&trunks.vlans)))
                     .because("No other adapter of the machine is in that VLAN: what it sends reaches nobody.")
                     .effect(EFFECT)
                     .harm(HARM)
