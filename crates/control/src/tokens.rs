@@ -5,7 +5,7 @@
 //!             ◄── Holds ──            Session (pure) ◄──► Etcd ──► /v3/kv/txn, /v3/lease/grant
 //! ```
 //!
-//! What is promised: whoever is told that it holds a VLAN *for a time* is the only one for that time. How, [`session`] says. Nobody is waited for: what is
+//! What is promised: whoever is told that it holds a VLAN *for a time* is the only one for that time. How, the module `session` says. Nobody is waited for: what is
 //! known is told.
 //!
 //! A holder that does not ask any more is not renewed, and one that has ended is taken out at once: its end of a socket hangs up.
