@@ -5,7 +5,7 @@
 //! └──────────────────────── writes go to both ─────────────────────────────────────────────┘
 //! ```
 //!
-//! In the same way a leg is added that is missing, and legs that may differ are made the same ([`mends`](super::mends)): then nothing is mapped.
+//! In the same way a leg is added that is missing, and legs that may differ are made the same ([`mends`]): then nothing is mapped.
 //!
 //! Until the copy is flushed, a block that is being written is not copied and the other way round. From the choice on the channels ask the pool. A crash at any time before the record is durable
 //! leaves the leg where it was, and the copy as a chunk that nobody has.
