@@ -91,7 +91,9 @@ impl<'a> Wire<'a> {
     /// Whether something hangs on it.
     fn is_used(&self) -> bool {
         let real = self.run.sea.as_ref().and_then(|sea| sea.real_adapter.as_ref());
-        let sent = self.last().transmitted.packets.is_some_and(|read| read.value > 0);
+        // A filter may have left it out of the last capture.
+        let mut counts = self.samples.iter().rev().filter_map(|one| one.transmitted.packets);
+        let sent = counts.next().is_some_and(|read| read.value > 0);
         self.aggregation().is_some() || real.is_some_and(|read| read.value == self.name) || sent
     }
 

@@ -137,6 +137,10 @@ fn a_gigabit_port_that_runs_at_a_tenth_is_told() {
     let finding = top(&[("a.txt", &of("100 Mbps Full Duplex"))], "net-speed");
     assert_eq!(finding.title, "ent2 runs at 100 Mbit/s and can 1000");
     silent(&[("a.txt", &of("1000 Mbps Full Duplex"))]);
+    // The last capture is of a few lines.
+    let picked = "vios1:/home/padmin> entstat -d ent2 | grep -E 'Link|Media|Device Type|STAT'\nETHERNET STATISTICS (ent2) :\nDevice Type: Gigabit Ethernet PCIe Adapter (e4145716e4142004)\nLink Status: Up\nMedia Speed Selected: Autonegotiation\nMedia Speed Running: 100 Mbps Full Duplex\n";
+    let all = of("100 Mbps Full Duplex") + picked;
+    assert_eq!(top(&[("a.txt", &all)], "net-speed").object, "ent2 on vios1");
     // Somebody has set it.
     silent(&[("a.txt", &port(gigabit, "100 Mbps Full Duplex", "100 Mbps Full Duplex"))]);
 }

@@ -96,7 +96,7 @@ fn lspath_with_signs_between_the_columns() {
 
 #[test]
 fn pcmpath_that_calls_a_device_by_the_whole_word() {
-    let text = "root@db1:/ # pcmpath query device\n\nTotal Dual Active and Active/Asymmetric Devices : 1\n\nDEVICE#: 0  DEVICE NAME: hdisk2  TYPE: 2107900  ALGORITHM:  Load Balance\nSERIAL: 75ABC\n====\nPath#      Adapter/Path Name          State     Mode     Select     Errors\n    0           fscsi0/path0          OPEN    NORMAL     881220          0\n    1           fscsi1/path1          OPEN    NORMAL     881220          0\n\nroot@db1:/ # pcmpath query adapter\nAdpt#     Name   State     Mode\n    0   fscsi0  NORMAL   ACTIVE\n";
+    let text = "root@db1:/ # pcmpath query device\n\nTotal Dual Active and Active/Asymmetric Devices : 1\n\nDEVICE#: 0  DEVICE NAME: hdisk2  TYPE: 2107900  ALGORITHM:  Load Balance\nSERIAL: 75ABC\n====\nPath#      Adapter/Path Name          State     Mode     Select     Errors\n    0           fscsi0/path0          OPEN    NORMAL     881220          0\n    1           fscsi1/path1          OPEN    NORMAL     881220          0\n\nroot@db1:/ # pcmpath query adapter\n\nTotal Dual Active and Active/Asymmetric Adapters : 2\n\nAdpt#     Name   State     Mode\n    0   fscsi0  NORMAL   ACTIVE\n";
     let captures = read_bytes(text.as_bytes());
     let found: Vec<_> = only(captures.disk_paths_all()).paths.iter().map(brief).collect();
     assert_eq!(found.len(), 2);
