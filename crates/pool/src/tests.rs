@@ -504,7 +504,7 @@ impl Explorer {
         longest: usize,
     ) -> Result<(), String> {
         self.points_every = 4;
-        let mut random = Random(11);
+        let mut random = Random(seed());
         while !self.is_over() {
             let length = 1 + random.below(longest);
             let steps: Vec<Step> =
@@ -531,10 +531,20 @@ fn apply(image: &mut Image<'_>, writes: &[(Write, bool)], parts: &[Part]) {
     }
 }
 
+/// A number that the environment may give.
+fn told(name: &str, otherwise: u64) -> u64 {
+    let told = std::env::var(name).ok();
+    told.map_or(otherwise, |told| told.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
 /// Images of this run: 100,000, or as `POOL_CRASH_IMAGES` says.
 fn images_max() -> u64 {
-    let told = std::env::var("POOL_CRASH_IMAGES").ok();
-    told.map_or(100_000, |told| told.parse().expect("POOL_CRASH_IMAGES is a number"))
+    told("POOL_CRASH_IMAGES", 100_000)
+}
+
+/// What chance begins with, so that long runs can be shared out: 11, or as `POOL_CRASH_SEED` says.
+fn seed() -> u64 {
+    told("POOL_CRASH_SEED", 11)
 }
 
 #[test]
