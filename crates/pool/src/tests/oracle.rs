@@ -57,7 +57,9 @@ impl Lu {
             let before = version.over.is_some_and(|over| over < submitted);
             let there = before && version.answered;
             let over = version.over.filter(|_| before);
-            Version { over, answered: there, flushed: there, ..version.clone() }
+            // That it is answered later does not put it in.
+            let may = version.may || over.is_none();
+            Version { over, answered: there, flushed: there, may, ..version.clone() }
         };
         let states = [&self.versions].into_iter().chain(self.others.iter().map(|(_, one)| one));
         states.map(|state| state.iter().map(held).collect()).collect()
