@@ -241,6 +241,8 @@ pub struct Shadow {
     chunks: Vec<(ChunkId, u16, Bits)>,
     /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
     parts: Vec<(u32, u64, Placed)>,
+    /// PVs that were lost of which no superblock says so yet. They may be there again, without what was in their caches.
+    lost: BTreeSet<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -748,7 +750,8 @@ impl Pool {
         }));
         let epoch = self.chosen.superblock.epoch;
         let parts = self.parts_to_keep();
-        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks, parts }
+        let lost = self.losses.unsaid();
+        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks, parts, lost }
     }
 
     /// The superblock that counts.

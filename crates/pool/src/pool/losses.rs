@@ -12,6 +12,8 @@
 //! Never the last good leg: while a PV is away, or is there again and has not got what it missed, those of other failure groups of its tier stay; what fails there is told to whoever asked for it, as it is where LUs have one leg.
 //! Never all copies of the journal; and nothing while members change otherwise.
 //!
+//! A PV may be there again before a superblock says that it was lost, without what was in its cache. So whoever takes over from a process that dies then is told by its [`Shadow`], and does without that PV as well.
+//!
 //! A pool is opened without a PV under the same conditions, and if of the copies of the journal that its superblock counts more than half are there: a side with fewer cannot know whether the other went on.
 
 use super::*;
@@ -39,6 +41,13 @@ pub(super) enum Held {
     Journal,
     /// The answer of a job.
     Answer(u64),
+}
+
+impl Losses {
+    /// PVs on which something has failed, and no superblock says so yet.
+    pub(super) fn unsaid(&self) -> BTreeSet<u16> {
+        self.pending.iter().copied().chain(self.later.iter().map(|(pv, _)| *pv)).collect()
+    }
 }
 
 impl Pool {

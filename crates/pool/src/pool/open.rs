@@ -126,15 +126,29 @@ impl Pool {
         if superblock.features[0] & LAYERS != 0 && !policy.layers {
             return Err(NotChosen::Features { unknown: LAYERS }.into());
         }
-        let missing = judge_members(superblock, &found)?;
         let slot = 0;
+        let missing = judge_members(superblock, &found)?;
+        let lost = shadow.map(|shadow| shadow.lost_of(superblock, slot)).unwrap_or_default();
+        let away = &missing | &lost;
         let mut tables = Tables::new(superblock);
-        for pv in &missing {
+        for pv in &away {
             tables.pvs[usize::from(*pv)].state = MemberState::Stale;
         }
         let mut checkpoint = Checkpoint::default();
-        load_lus(source, superblock, &mut tables, &mut checkpoint)?;
-        judge_missing(superblock, &tables, &missing)?;
+        match load_lus(source, superblock, &mut tables, &mut checkpoint) {
+            // They are on those.
+            Err(NotOpened::NoLus(_)) if !missing.is_empty() => {
+                return Err(not_there(superblock, &missing));
+            }
+            loaded => loaded?,
+        }
+        if !may_be_away(superblock, &tables, &missing, &away) {
+            return match shadow.filter(|_| missing.is_empty()) {
+                // Members have changed since it was lost, and it cannot be done without.
+                Some(shadow) => Pool::open(source, server, Some(&shadow.with_all()), policy),
+                None => Err(not_there(superblock, &missing)),
+            };
+        }
         for pv in 0..superblock.members.len() as u16 {
             let state = tables.pvs[usize::from(pv)].state;
             if !matches!(state, MemberState::Gone | MemberState::Stale) {
@@ -147,7 +161,7 @@ impl Pool {
         if ring < 2 {
             return Err(NotOpened::NoJournal(slot));
         }
-        let replayed = replay(source, superblock, &missing, (slot, ring))?;
+        let replayed = replay(source, superblock, &away, (slot, ring))?;
         for record in &replayed.records {
             if let Some(id) = tables.needs_bits(record) {
                 let bits =
@@ -206,10 +220,10 @@ impl Pool {
         pool.mends = Mends::of(&pool.tables);
         pool.hold_containers(pool.log.next - 1, containers);
         pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));
-        for pv in &missing {
+        for pv in &away {
             pool.members.lost(*pv);
         }
-        pool.losses.pending = missing;
+        pool.losses.pending = away;
         if let Some(shadow) = shadow {
             pool.take_over(source, shadow)?;
         }
@@ -224,9 +238,7 @@ impl Pool {
 
     /// Takes up the bits that a process before this one knew, of chunks that are still what they were.
     fn take_over(&mut self, source: &mut dyn Source, shadow: &Shadow) -> Result<(), NotOpened> {
-        let superblock = &self.chosen.superblock;
-        let same = superblock.owners[usize::from(self.slot)].server == shadow.server;
-        if !same || !shadow.epochs.contains(&superblock.epoch) {
+        if !shadow.holds_for(&self.chosen.superblock, self.slot) {
             return Ok(());
         }
         self.take_over_parts(shadow);
@@ -329,19 +341,18 @@ fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
     NotOpened::Missing(uuids.collect())
 }
 
-/// Whether the pool goes on without those that are not there: all that LUs have there is elsewhere, and of the copies of the journal more than half are there.
-fn judge_missing(
+/// Whether the pool goes on without those that are away: all that LUs have there is elsewhere, and of the copies of the journal more than half are on PVs that are not missing.
+fn may_be_away(
     superblock: &Superblock,
     tables: &Tables,
     missing: &BTreeSet<u16>,
-) -> Result<(), NotOpened> {
+    away: &BTreeSet<u16>,
+) -> bool {
     let journals = Pool::journals(superblock);
     let there = journals.difference(missing).count();
-    let spare = missing.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
-    if missing.is_empty() || spare && 2 * there > journals.len() {
-        return Ok(());
-    }
-    Err(not_there(superblock, missing))
+    let spare = away.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
+    away.is_empty()
+        || spare && !journals.is_subset(away) && (missing.is_empty() || 2 * there > journals.len())
 }
 
 /// A page in the place that counts.

@@ -64,7 +64,29 @@ impl Shadow {
         };
         let parts = parts.into_iter().map(place).collect();
         let chunks = chunks.collect();
-        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts }
+        let lost = BTreeSet::new();
+        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts, lost }
+    }
+
+    /// Whether it holds for a pool as a superblock has it, whose owner of that slot it was.
+    pub(super) fn holds_for(&self, superblock: &Superblock, slot: u8) -> bool {
+        let same = superblock.owners[usize::from(slot)].server == self.server;
+        same && self.epochs.contains(&superblock.epoch)
+    }
+
+    /// PVs that were lost and of which the superblock does not say so.
+    pub(super) fn lost_of(&self, superblock: &Superblock, slot: u8) -> BTreeSet<u16> {
+        let there = |pv: &u16| {
+            let member = superblock.members.get(usize::from(*pv));
+            member.is_some_and(|it| !matches!(it.state, MemberState::Gone | MemberState::Stale))
+        };
+        let holds = self.holds_for(superblock, slot);
+        self.lost.iter().copied().filter(|pv| holds && there(pv)).collect()
+    }
+
+    /// The same without PVs that were lost.
+    pub(super) fn with_all(&self) -> Shadow {
+        Shadow { lost: BTreeSet::new(), ..self.clone() }
     }
 }
 

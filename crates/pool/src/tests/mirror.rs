@@ -115,6 +115,24 @@ fn no_crash_loses_what_is_on_two_legs() {
     assert!(explorer.count.without > explorer.count.images / 20, "{:?}", explorer.count);
 }
 
+/// Runs a sequence that chance has found in a way that it has found, and looks at each point of it a few times.
+fn found(setups: &[Setup], (name, steps): (&str, &[Step]), run: Run) -> Result<(), String> {
+    let setup = setups.iter().find(|setup| setup.name == name).unwrap();
+    (0..8).try_for_each(|chance| {
+        let mut explorer = Explorer::new(None, u64::MAX);
+        explorer.random = Random(chance);
+        explorer.run(setup, steps, run)
+    })
+}
+
+/// A PV loses what it had in its cache, is there again, and the process dies before a superblock says any of that.
+#[test]
+fn a_successor_knows_which_pv_was_lost() {
+    let run = Run { schedule: Schedule::Any, overlap: 10, seed: 16_484_208_545_523_172_429 };
+    let steps = [write(A, 62 * KIB, 4 * KIB), flush(A), Step::Lose(1), Step::Return];
+    found(&setups(), ("three", &steps), run).unwrap();
+}
+
 /// An LU with a snapshot and a clone, and others.
 fn shared() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
