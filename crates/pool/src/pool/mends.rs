@@ -242,7 +242,7 @@ impl Pool {
                 self.members.is_uneven();
             }
         }
-        self.members.stir();
+        self.retry_full();
     }
 
     /// Chunks that are the same on both legs and that nobody has changed since are active no longer from the root on that is being written.

@@ -3,6 +3,7 @@
 //! A write that needs a chunk and finds none waits, in the order in which it came among those of its tier; nothing else waits behind it. It goes on when chunks are given back, an LU that had
 //! space set aside goes or shrinks, or a PV is added; or it is [called back](Pool::cancel). The legs of a chunk are in different failure groups, so that what can be given out depends on how the free chunks lie
 //! in them; they are taken from the groups that have most, which never makes it less than it has to be.
+//! What is given out while one of two groups is away has room there when it returns.
 
 use super::slots::Leg;
 use super::*;
@@ -363,10 +364,38 @@ impl Pool {
         let chunks = u64::from(more.chunks);
         let (mut pairs, mut singles) =
             if more.legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) };
+        if !self.has_room_to_return(more.tier, pairs) {
+            return false;
+        }
         if self.is_short(more.tier) {
             (pairs, singles) = (0, pairs + singles);
         }
         fits(self.free_by_group(more.tier).into_values(), pairs, singles)
+    }
+
+    /// Whether all chunks, with so many more, get their other leg when PVs of one of two failure groups return or have returned: each chunk has one leg in each group then.
+    fn has_room_to_return(&self, tier: u8, pairs: u64) -> bool {
+        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
+        let of_tier = || (0..).zip(&self.tables.pvs).filter(|(_, pv)| pv.tier == tier);
+        if !of_tier().any(|(_, pv)| lacks(pv.state)) {
+            return true;
+        }
+        let mut groups: BTreeMap<u8, (u64, u64, bool)> = BTreeMap::new();
+        for (pv, table) in of_tier().filter(|(_, pv)| pv.state != MemberState::Gone) {
+            let size = table.chunks().saturating_sub(self.own_of(pv));
+            let takes = lacks(table.state) || table.state == MemberState::In;
+            let (room, used, lacking) = groups.entry(table.group).or_default();
+            *room += if takes { u64::from(size) } else { 0 };
+            *used += u64::from(size.saturating_sub(self.free_of(pv)));
+            *lacking |= lacks(table.state);
+        }
+        let groups: Vec<(u64, u64, bool)> = groups.into_values().collect();
+        match groups[..] {
+            [(room, _, true), (_, used, false)] | [(_, used, false), (room, _, true)] => {
+                used + pairs <= room
+            }
+            _ => true,
+        }
     }
 
     pub(super) fn wait_for_space(&mut self, piece: Piece) {

@@ -173,6 +173,34 @@ fn no_crash_loses_snapshots_on_two_legs() {
     println!("{:?}", explorer.count);
 }
 
+/// The same while layers change, which get containers: all of them get their other leg when the PV returns.
+#[test]
+fn containers_have_room_for_both_legs() {
+    let lost = Step::Lose(0);
+    let detach = ask_for(Request::Detach { lu: C });
+    let begin = write(B, 0, 4 * KIB);
+    let any = |overlap, seed| Run { schedule: Schedule::Any, overlap, seed };
+    let setups = shared();
+    let mut wrong = Vec::new();
+    let all = [
+        (
+            "quiet",
+            vec![begin, lost, snapshot(&[A]), write(A, 10 * KIB, 24 * KIB)],
+            any(6, 10_188_191_757_807_718_568),
+        ),
+        ("shared", vec![begin, resize(A, 2), lost, detach], any(9, 15_379_177_770_185_369_527)),
+        (
+            "shared",
+            vec![begin, lost, detach, write(3, 0, 4 * KIB)],
+            Run { schedule: Schedule::First, overlap: 2, seed: 10_670_165_667_568_471_531 },
+        ),
+    ];
+    for (name, steps, run) in all {
+        wrong.extend(found(&setups, (name, &steps), run).err());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Each rule is broken once on purpose, and found.
 #[test]
 fn each_broken_rule_of_mirroring_is_found() {
@@ -250,6 +278,24 @@ fn a_new_chunk_has_one_leg_while_there_is_no_place_for_two() {
     world.rest();
     assert_eq!(used(&world), [before[0] + 1, before[1] + 1]);
     assert_eq!(world.pool.resync().failed, 0);
+    world.judge_now().unwrap();
+}
+
+/// While a failure group is away no more chunks are given out than have room there for their other leg.
+#[test]
+fn what_is_written_without_a_failure_group_has_room_there() {
+    let mut world = world_of("quiet");
+    world.lose(1);
+    assert_eq!(fault(&mut world, write(A, CHUNK_BYTES, 4 * KIB)), None);
+    // Three chunks have all that the group has; the others have six.
+    let waits = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    assert_eq!((world.pool.is_away(1), world.pool.paused()), (true, 1));
+    world.bring_back();
+    world.rest();
+    assert_eq!((state(&world, 1), world.pool.resync().failed), (MemberState::In, 0));
+    assert!(world.oracle.is_open(waits));
+    ask(&mut world, discard());
+    assert!(!world.oracle.is_open(waits));
     world.judge_now().unwrap();
 }
 
