@@ -7,6 +7,7 @@ use crate::exit::Failure;
 use crate::output::{bytes, or_dash, pairs, print, table};
 use crate::progress::OperationBar;
 use control::api::{ItemList, OperationView};
+use control::error::{ApiError, Code};
 use control::operation::Step;
 use hyper::Method;
 use std::time::Duration;
@@ -39,7 +40,13 @@ pub(crate) fn run(global: &Global, command: &OperationCommand) -> Result<(), Fai
         OperationCommand::Cancel(args) => {
             let cancel = format!("{}/cancel", path(args.id));
             let _: OperationView = client.send(Method::POST, &cancel, None)?;
-            print(global, &wait(&client, args.id)?, page)
+            let operation = wait(&client, args.id)?;
+            print(global, &operation, page)?;
+            if operation.step == Step::Done {
+                let what = format!("operation {} was done before it could be undone", args.id);
+                return Err(ApiError::new(Code::InUse, what).into());
+            }
+            Ok(())
         }
     }
 }
