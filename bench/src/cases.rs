@@ -76,25 +76,19 @@ pub(crate) fn all() -> Vec<Case> {
             kind: Kind::Queues { depth },
         });
     }
-    cases.extend(npiv::cases().into_iter().map(|(name, title, kind)| Case {
-        name,
-        title,
-        kind: Kind::Npiv(kind),
-    }));
-    cases.extend(neighbours::cases().into_iter().map(|(name, title, kind)| Case {
-        name,
-        title,
-        kind: Kind::Neighbours(kind),
-    }));
-    cases.extend(pools::cases().into_iter().map(|(name, title, kind)| Case {
-        name,
-        title,
-        kind: Kind::Pools(kind),
-    }));
+    cases.extend(of(npiv::cases(), Kind::Npiv));
+    cases.extend(of(neighbours::cases(), Kind::Neighbours));
+    cases.extend(of(pools::cases(), Kind::Pools));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
     cases
+}
+
+/// The cases of a module that has several.
+fn of<K>(cases: Vec<(String, String, K)>, kind: fn(K) -> Kind) -> impl Iterator<Item = Case> {
+    let case = move |(name, title, own)| Case { name, title, kind: kind(own) };
+    cases.into_iter().map(case)
 }
 
 /// The cases with these names, or whose names begin like that; all when there are no words.

@@ -119,6 +119,11 @@ pub(crate) struct Series {
 }
 
 impl Series {
+    /// Without a round so far.
+    pub(crate) fn new(label: impl Into<String>, about: impl Into<String>) -> Series {
+        Series { label: label.into(), about: about.into(), rounds: Vec::new() }
+    }
+
     /// A figure over all rounds that have it.
     pub(crate) fn spread(&self, figure: Figure) -> Option<Spread> {
         Spread::of(self.values(figure))

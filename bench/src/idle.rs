@@ -8,7 +8,7 @@ use partition::session::{Session, SessionOptions, StartPlan};
 use crate::figure::{Figure, Round, Series};
 use crate::ours::{DataPlane, Plan};
 use crate::process;
-use crate::stage::Settled;
+use crate::stage::{self, Settled};
 use anyhow::{Context as _, Result};
 
 /// How many adapters.
@@ -39,8 +39,7 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
 }
 
 fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
-    let folder =
-        tempfile::Builder::new().prefix("tlb").tempdir().context("cannot make a folder")?;
+    let folder = stage::folder()?;
     let plan = Plan { queues: QUEUES, ..Plan::null() };
     let mut plane = DataPlane::start(&settled.server, folder.path(), &[settled.server_cpu], &plan)?;
     plane.put_volume(&plan)?;

@@ -126,6 +126,13 @@ fn blockdev(node: &Node, aio: Option<Aio>) -> String {
         Some(Aio::Native) => ",aio=native",
         Some(Aio::IoUring) => ",aio=io_uring",
     };
+    let qcow2 = |driver, path: &Path, direct| {
+        format!(
+            "driver=qcow2,node-name=node0,file.driver={driver},file.filename={}{direct}{}",
+            path.display(),
+            aio.replace(",aio", ",file.aio")
+        )
+    };
     match node {
         // Reads leave the buffer alone on both sides.
         Node::Null { bytes } => {
@@ -134,19 +141,8 @@ fn blockdev(node: &Node, aio: Option<Aio>) -> String {
         Node::Buffered(path) => {
             format!("driver=file,node-name=node0,filename={}{aio}", path.display())
         }
-        Node::Qcow2(path) => {
-            let path = path.display();
-            format!(
-                "driver=qcow2,node-name=node0,file.driver=file,file.filename={path}{}",
-                aio.replace(",aio", ",file.aio")
-            )
-        }
-        Node::Qcow2Device(path) => {
-            let (path, aio) = (path.display(), aio.replace(",aio", ",file.aio"));
-            format!(
-                "driver=qcow2,node-name=node0,file.driver=host_device,file.filename={path},file.cache.direct=on{aio}"
-            )
-        }
+        Node::Qcow2(path) => qcow2("file", path, ""),
+        Node::Qcow2Device(path) => qcow2("host_device", path, ",file.cache.direct=on"),
         Node::Direct(path) => {
             format!("driver=file,node-name=node0,filename={},cache.direct=on{aio}", path.display())
         }

@@ -100,11 +100,40 @@ pub(crate) fn run(stage: &mut Stage<'_>, kind: Pools) -> Result<Vec<Series>> {
     }
 }
 
-/// A server, its files in the tmpfs, and what is on it; all of it ends with this.
-struct House {
-    server: Server,
+/// Files in the tmpfs, and block devices over them.
+struct Media {
     loops: Vec<Loop>,
     files: tempfile::TempDir,
+}
+
+impl Media {
+    fn new(settled: &Settled) -> Result<Media> {
+        let files = tempfile::Builder::new()
+            .prefix("trunkline-bench")
+            .tempdir_in(&settled.tmpfs)
+            .context("cannot make a folder in the tmpfs")?;
+        Ok(Media { loops: Vec::new(), files })
+    }
+
+    /// A file without content, or a device over one.
+    fn make(&mut self, on: On, name: &str, bytes: u64) -> Result<PathBuf> {
+        let path = self.files.path().join(name);
+        let made = File::create(&path).and_then(|file| file.set_len(bytes));
+        made.with_context(|| format!("cannot make {}", path.display()))?;
+        if on == On::Files {
+            return Ok(path);
+        }
+        let device = Loop::new(&path, 512);
+        let path = device.path().to_owned();
+        self.loops.push(device);
+        Ok(path)
+    }
+}
+
+/// A server, and what it is on; all of it ends with this, the server first.
+struct House {
+    server: Server,
+    media: Media,
     /// For sockets, which have to have short paths.
     _folder: tempfile::TempDir,
 }
@@ -113,31 +142,12 @@ impl House {
     fn new(settled: &Settled) -> Result<House> {
         let folder = stage::folder()?;
         let server = Server::start(&settled.server, folder.path(), &[settled.server_cpu])?;
-        Ok(House { server, loops: Vec::new(), files: files(settled)?, _folder: folder })
+        Ok(House { server, media: Media::new(settled)?, _folder: folder })
     }
 
-    fn file(&self, name: &str, bytes: u64) -> Result<PathBuf> {
-        sparse(&self.files.path().join(name), bytes)
-    }
-
-    /// A block device in memory.
-    fn device(&mut self, name: &str, bytes: u64) -> Result<PathBuf> {
-        let device = Loop::new(&self.file(name, bytes)?, 512);
-        let path = device.path().to_owned();
-        self.loops.push(device);
-        Ok(path)
-    }
-
-    fn place(&mut self, on: On, name: &str, bytes: u64) -> Result<PathBuf> {
-        match on {
-            On::Files => self.file(name, bytes),
-            On::Devices => self.device(name, bytes),
-        }
-    }
-
-    /// A pool on one file, and an LU of it.
-    fn lu(&self, pv_bytes: u64, lu_bytes: u64, words: &[&str]) -> Result<()> {
-        let pv = self.file("pv", pv_bytes)?;
+    /// A pool on one PV, and an LU of it.
+    fn lu(&mut self, on: On, pv_bytes: u64, lu_bytes: u64, words: &[&str]) -> Result<()> {
+        let pv = self.media.make(on, "pv", pv_bytes)?;
         self.pool(&[&pv], lu_bytes, words)
     }
 
@@ -160,19 +170,6 @@ impl House {
         self.server.ask(&["volume", "create", "plain", "--kind", "file", "--path", &path])?;
         self.server.seat("plain", "plain", "a volume without a pool")
     }
-}
-
-fn files(settled: &Settled) -> Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("trunkline-bench")
-        .tempdir_in(&settled.tmpfs)
-        .context("cannot make a folder in the tmpfs")
-}
-
-fn sparse(path: &Path, bytes: u64) -> Result<PathBuf> {
-    let made = File::create(path).and_then(|file| file.set_len(bytes));
-    made.with_context(|| format!("cannot make {}", path.display()))?;
-    Ok(path.to_owned())
 }
 
 /// A load that writes, as fast as it comes.
@@ -204,10 +201,9 @@ fn mapped(stage: &mut Stage<'_>, read_percent: u8) -> Result<Vec<Series>> {
     let settled = stage.settled;
     let load = LoadOptions { read_percent, ..settled.load() };
     let mut house = House::new(settled)?;
-    let [pv, plain] =
-        [("pv", PV_MIB), ("plain", LU_MIB)].map(|(name, size)| house.device(name, size * MIB));
-    house.pool(&[&pv?], LU_MIB * MIB, &[])?;
-    let seats = [house.lu_seat("an LU, written whole")?, house.plain(&plain?)?];
+    house.lu(On::Devices, PV_MIB * MIB, LU_MIB * MIB, &[])?;
+    let plain = house.media.make(On::Devices, "plain", LU_MIB * MIB)?;
+    let seats = [house.lu_seat("an LU, written whole")?, house.plain(&plain)?];
     for seat in &seats {
         fill(settled, seat)?;
     }
@@ -222,10 +218,9 @@ fn chunks(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let mut house = House::new(settled)?;
     let bytes = CHUNKS * CHUNK;
     // The pool's own blocks are one chunk of 8,192 and a few more.
-    let [pv, plain] = [("pv", bytes + 128 * CHUNK), ("plain", bytes)]
-        .map(|(name, size)| house.device(name, size));
-    house.pool(&[&pv?], bytes, &[])?;
-    let seats = [house.lu_seat("an LU of 4 TiB")?, house.plain(&plain?)?];
+    house.lu(On::Devices, bytes + 128 * CHUNK, bytes, &[])?;
+    let plain = house.media.make(On::Devices, "plain", bytes)?;
+    let seats = [house.lu_seat("an LU of 4 TiB")?, house.plain(&plain)?];
     let strided = |load: LoadOptions| LoadOptions { stride: Some(CHUNK), ..load };
     for seat in &seats {
         stage::driven(seat, &strided(writing(settled, Order::Sequential, 4096, 32, CHUNKS)))?;
@@ -265,11 +260,7 @@ fn spread(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
 
 /// The labels of a contestant's two passes.
 fn passes(label: &str, about: &str) -> [Series; 2] {
-    ["first", "again"].map(|pass| Series {
-        label: format!("{label}, {pass}"),
-        about: about.to_owned(),
-        rounds: Vec::new(),
-    })
+    ["first", "again"].map(|pass| Series::new(format!("{label}, {pass}"), about))
 }
 
 fn snapshot(settled: &Settled, on: On) -> Result<Vec<Series>> {
@@ -302,8 +293,7 @@ fn twice(settled: &Settled, seat: &Seat) -> Result<[Round; 2]> {
 
 fn above_snapshot(settled: &Settled, on: On, made: bool) -> Result<[Round; 2]> {
     let mut house = House::new(settled)?;
-    let pv = house.place(on, "pv", PV_MIB * MIB)?;
-    house.pool(&[&pv], LU_MIB * MIB, &[])?;
+    house.lu(on, PV_MIB * MIB, LU_MIB * MIB, &[])?;
     let seat = house.lu_seat("an LU")?;
     fill(settled, &seat)?;
     if made {
@@ -313,19 +303,11 @@ fn above_snapshot(settled: &Settled, on: On, made: bool) -> Result<[Round; 2]> {
 }
 
 fn on_qcow2(settled: &Settled, on: On, internal: bool) -> Result<[Round; 2]> {
-    let (folder, files) = (stage::folder()?, files(settled)?);
-    let [mut base, mut over] = ["base", "over"].map(|name| files.path().join(name));
-    let devices: Vec<Loop> = match on {
-        On::Files => Vec::new(),
-        On::Devices => [&mut base, &mut over]
-            .into_iter()
-            .map(|place| {
-                let device = Loop::new(&sparse(place, PV_MIB * MIB)?, 512);
-                device.path().clone_into(place);
-                Ok(device)
-            })
-            .collect::<Result<_>>()?,
-    };
+    // Dropped last: whoever uses it ends before it.
+    let mut media = Media::new(settled)?;
+    let folder = stage::folder()?;
+    let base = media.make(on, "base", PV_MIB * MIB)?;
+    let over = media.make(on, "over", PV_MIB * MIB)?;
     let image = |words: &[&str], path: &Path| -> Result<()> {
         let output = Command::new("qemu-img").args(words).arg(path).output().context("qemu-img")?;
         ensure!(
@@ -363,31 +345,21 @@ fn on_qcow2(settled: &Settled, on: On, internal: bool) -> Result<[Round; 2]> {
         )?;
         &over
     };
-    let rounds = {
-        let (_daemon, seat) = daemon(top)?;
-        twice(settled, &seat)
-    };
-    // Whoever uses them ends before them.
-    drop(devices);
-    rounds
+    let (_daemon, seat) = daemon(top)?;
+    twice(settled, &seat)
 }
 
 fn filled(settled: &Settled) -> Result<Vec<Series>> {
-    let series = |label: &str, about: &str| Series {
-        label: label.to_owned(),
-        about: about.to_owned(),
-        rounds: Vec::new(),
-    };
     let mut all = [
-        series("thin", "an LU that takes its space as it is written"),
-        series("thick", "an LU whose space is set aside"),
-        series("again", "the thin LU, written once more"),
+        Series::new("thin", "an LU that takes its space as it is written"),
+        Series::new("thick", "an LU whose space is set aside"),
+        Series::new("again", "the thin LU, written once more"),
     ];
     for _ in 0..settled.rounds {
         for thick in [false, true] {
-            let house = House::new(settled)?;
+            let mut house = House::new(settled)?;
             let words: &[&str] = if thick { &["--thick"] } else { &[] };
-            house.lu(PV_MIB * MIB, LU_MIB * MIB, words)?;
+            house.lu(On::Files, PV_MIB * MIB, LU_MIB * MIB, words)?;
             let seat = house.lu_seat("an LU")?;
             all[usize::from(thick)].rounds.push(fill(settled, &seat)?);
             if !thick {

@@ -243,11 +243,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn play(&self, contestants: &[Contestant]) -> Result<Vec<Series>> {
         let mut series: Vec<Series> = contestants
             .iter()
-            .map(|contestant| Series {
-                label: contestant.label.clone(),
-                about: contestant.about(),
-                rounds: Vec::new(),
-            })
+            .map(|contestant| Series::new(&contestant.label, contestant.about()))
             .collect();
         let mut number = 0;
         for _ in 0..self.settled.rounds {
