@@ -18,7 +18,7 @@ use world::{Random, Schedule, World, judge};
 
 use crate::format::{CHUNK_BYTES, MemberState, Uuid};
 use crate::make::{NewPv, make};
-use crate::pool::{Extent, Request, Rule, Shadow};
+use crate::pool::{Extent, Fault, Request, Rule, Shadow};
 
 const KIB: u64 = 1 << 10;
 /// Two LUs that are there from the beginning, and one that fills the pool.
@@ -103,8 +103,11 @@ fn move_to(pv: u16) -> Step {
     Step::Ask(Request::Move { lu: A, vchunk: 0, leg: 0, pv })
 }
 
+/// Sequences that are tried first, each on the setup of that name.
+type Known = Vec<(&'static str, Vec<Step>)>;
+
 /// Sequences in which a rule matters and that chance finds late, with the setup that they begin from.
-fn known() -> Vec<(&'static str, Vec<Step>)> {
+fn known() -> Known {
     let ask = Step::Ask;
     let flush = ask(Request::Flush { lu: A });
     let zeroes = ask(Request::Zeroes(part(A, 0, 64 * KIB)));
@@ -479,7 +482,7 @@ impl Explorer {
     fn known(
         &mut self,
         setups: &[Setup],
-        known: Vec<(&'static str, Vec<Step>)>,
+        known: Known,
         (points_every, overlaps): (usize, &[u32]),
     ) -> Result<(), String> {
         self.points_every = points_every;
@@ -494,6 +497,17 @@ impl Explorer {
             }
         }
         Ok(())
+    }
+
+    /// First those that are known, then whatever comes.
+    fn all(
+        &mut self,
+        setups: &[Setup],
+        (known, points_every, overlaps): (Known, usize, &[u32]),
+        (alphabet, longest): (&[Step], usize),
+    ) -> Result<(), String> {
+        self.known(setups, known, (points_every, overlaps))?;
+        self.explore(setups, alphabet, longest)
     }
 
     /// Sequences up to so long, from all setups, in all ways, without favourites, until there are enough images.
@@ -549,14 +563,36 @@ fn seed() -> u64 {
 
 #[test]
 fn no_crash_loses_what_was_promised() {
-    let mut explorer = Explorer::new(None, images_max());
     let setups = setups();
-    let known = explorer.known(&setups, known(), (2, &[0, u32::MAX]));
-    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
+    let count = assert_keeps(images_max(), |explorer| explore(explorer, &setups));
+    assert!(count.second > count.images / 50, "{count:?}");
+}
+
+fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
+    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&alphabet(), 3))
+}
+
+/// Whatever is run, and wherever a crash is, nothing is lost.
+fn assert_keeps(images: u64, run: impl Fn(&mut Explorer) -> Result<(), String>) -> Count {
+    let mut explorer = Explorer::new(None, images);
+    if let Err(wrong) = run(&mut explorer) {
         panic!("{wrong}\n  after {:?}", explorer.count);
     }
     println!("{:?}", explorer.count);
-    assert!(explorer.count.second > explorer.count.images / 50, "{:?}", explorer.count);
+    explorer.count
+}
+
+/// Each of these rules is broken alone, and that is found.
+fn assert_found(rules: &[Rule], images: u64, run: impl Fn(&mut Explorer) -> Result<(), String>) {
+    let mut missed = Vec::new();
+    for rule in rules {
+        let mut explorer = Explorer::new(Some(*rule), images);
+        match run(&mut explorer) {
+            Ok(()) => missed.push(*rule),
+            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
+        }
+    }
+    assert_eq!(missed, [], "broken, and not found");
 }
 
 /// The figures of the test above mean something: each rule is broken once on purpose, and found. Not among them is [`Rule::FlushFirst`], which no sequence here needs yet.
@@ -579,24 +615,25 @@ fn each_broken_rule_is_found() {
         Rule::NewRoot,
         Rule::HomeUnread,
     ];
-    let mut missed = Vec::new();
-    for rule in rules {
-        let mut explorer = Explorer::new(Some(rule), 60_000);
-        let known = explorer.known(&setups, known(), (2, &[0, u32::MAX]));
-        match known.and_then(|()| explorer.explore(&setups, &alphabet(), 3)) {
-            Ok(()) => missed.push(rule),
-            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
-        }
-    }
-    assert_eq!(missed, [], "broken, and not found");
+    assert_found(&rules, 60_000, |explorer| explore(explorer, &setups));
 }
 
 /// A world on one of the setups, at rest.
 fn world(name: &str) -> World {
-    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
+    at_rest(setups(), name)
+}
+
+fn at_rest(setups: Vec<Setup>, name: &str) -> World {
+    let setup = setups.into_iter().find(|setup| setup.name == name).unwrap();
     let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
     world.rest();
     world
+}
+
+/// How it ends badly, if it does.
+fn fault(world: &mut World, step: Step) -> Option<Fault> {
+    let tag = ask(world, step);
+    world.faults.get(&tag).copied()
 }
 
 fn ask(world: &mut World, step: Step) -> u64 {

@@ -1,8 +1,8 @@
 //! Layers that are coalesced and LUs that are detached, while others work and between crashes.
 
 use super::layers::{
-    C, Known, S, alphabet, ask_for, assert_found, assert_keeps, delete, flush, move_layer, pool,
-    rollback, setup, snapshot, used, world_of,
+    C, S, alphabet, ask_for, assert_found, assert_keeps, delete, flush, move_layer, pool, rollback,
+    setup, snapshot, used, world_of,
 };
 use super::world::read_all;
 use super::*;

@@ -133,9 +133,6 @@ pub(super) fn alphabet() -> Vec<Step> {
     ]
 }
 
-/// Sequences that are tried first, each on the setup of that name.
-pub(super) type Known = Vec<(&'static str, Vec<Step>)>;
-
 /// Sequences in which a rule matters and that chance finds late.
 fn known() -> Known {
     let checkpoint = ask_for(Request::Checkpoint);
@@ -265,28 +262,18 @@ fn no_crash_loses_what_snapshots_promise() {
 
 /// Whatever of these steps are taken, and wherever a crash is, nothing is lost. Half as many images as of the others.
 pub(super) fn assert_keeps(known: Known, steps: &[Step], depth: usize) {
-    let mut explorer = Explorer::new(None, images_max() / 2);
     let setups = setups();
-    let known = explorer.known(&setups, known, (5, &[0, 2, u32::MAX]));
-    if let Err(wrong) = known.and_then(|()| explorer.explore(&setups, steps, depth)) {
-        panic!("{wrong}\n  after {:?}", explorer.count);
-    }
-    println!("{:?}", explorer.count);
+    super::assert_keeps(images_max() / 2, |explorer| {
+        explorer.all(&setups, (known.clone(), 5, &[0, 2, u32::MAX]), (steps, depth))
+    });
 }
 
 /// Each of these rules is broken alone, and that is found.
 pub(super) fn assert_found(rules: &[Rule], known: fn() -> Known, steps: &[Step], depth: usize) {
     let setups = setups();
-    let mut missed = Vec::new();
-    for rule in rules {
-        let mut explorer = Explorer::new(Some(*rule), 60_000);
-        let known = explorer.known(&setups, known(), (5, &[0, 2, u32::MAX]));
-        match known.and_then(|()| explorer.explore(&setups, steps, depth)) {
-            Ok(()) => missed.push(*rule),
-            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
-        }
-    }
-    assert_eq!(missed, [], "broken, and not found");
+    super::assert_found(rules, 60_000, |explorer| {
+        explorer.all(&setups, (known(), 5, &[0, 2, u32::MAX]), (steps, depth))
+    });
 }
 
 #[test]

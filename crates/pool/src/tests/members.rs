@@ -25,17 +25,12 @@ fn open(pages: &Pages) -> Result<Pool, NotOpened> {
     Pool::open(&mut Image::new(pages), SERVER, None, POLICY)
 }
 
-fn refused(world: &mut World, step: Step) -> Option<Fault> {
-    let tag = ask(world, step);
-    world.faults.get(&tag).copied()
-}
-
 #[test]
 fn a_pv_is_added_and_who_waits_for_space_goes_on() {
     let mut world = world("full");
     let paused = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
     assert!(world.oracle.is_open(paused));
-    assert_eq!(refused(&mut world, add(4, 7)), None);
+    assert_eq!(fault(&mut world, add(4, 7)), None);
     assert!(!world.oracle.is_open(paused));
     let pvs: Vec<_> = world.pool.pvs().collect();
     assert_eq!(pvs.len(), 4);
@@ -45,8 +40,8 @@ fn a_pv_is_added_and_who_waits_for_space_goes_on() {
     assert_eq!(tier.promised, 2 + 2 + 3);
     let lus: Vec<_> = world.pool.lu_spaces().map(|lu| (lu.lu, lu.chunks, lu.allocated)).collect();
     assert_eq!(lus, [(A, 2, 2), (B, 2, 2), (3, 3, 3)]);
-    assert_eq!(refused(&mut world, add(4, 7)), Some(Fault::PvKnown));
-    assert_eq!(refused(&mut world, add(5, 3)), Some(Fault::PvUnfit));
+    assert_eq!(fault(&mut world, add(4, 7)), Some(Fault::PvKnown));
+    assert_eq!(fault(&mut world, add(5, 3)), Some(Fault::PvUnfit));
     assert_eq!(open(&without(&world, &[])).unwrap().superblock().members.len(), 4);
 }
 
@@ -54,8 +49,8 @@ fn a_pv_is_added_and_who_waits_for_space_goes_on() {
 #[test]
 fn a_pv_is_removed_when_what_it_has_is_elsewhere() {
     let mut world = world("full");
-    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSpace));
-    assert_eq!(refused(&mut world, remove(7)), Some(Fault::NoSuchPv));
+    assert_eq!(fault(&mut world, remove(0)), Some(Fault::NoSpace));
+    assert_eq!(fault(&mut world, remove(7)), Some(Fault::NoSuchPv));
     ask(&mut world, add(4, 9));
     let tag = world.submit(Request::RemovePv { pv: 0 });
     let mut seen: Vec<Removal> = Vec::new();
@@ -70,7 +65,7 @@ fn a_pv_is_removed_when_what_it_has_is_elsewhere() {
     assert_eq!(superblock.members[0].state, MemberState::Gone);
     let journals = superblock.extents.iter().filter(|own| own.pv == 3).count();
     assert_eq!(journals, 4, "map, home records, journal, pages of LUs");
-    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSuchPv));
+    assert_eq!(fault(&mut world, remove(0)), Some(Fault::NoSuchPv));
     assert!(world.disks.now()[&(0, 0)].iter().all(|byte| *byte == 0), "its label is erased");
     // Without it, and without the two others that have copies, the pool is what it was.
     let pool = open(&without(&world, &[0])).unwrap();
@@ -93,22 +88,22 @@ fn a_removal_is_called_back_and_what_has_moved_comes_back() {
             assert!(world.step());
         }
         assert_eq!(state(&world) == MemberState::Leaving, moved > 0);
-        assert_eq!(refused(&mut world, keep_pv(2)), None);
+        assert_eq!(fault(&mut world, keep_pv(2)), None);
         assert_eq!((state(&world), world.pool.removals().count()), (MemberState::In, 0));
         assert_eq!(world.faults.get(&removal), Some(&Fault::Cancelled));
         let used: Vec<_> = world.pool.pvs().map(|pv| pv.used).collect();
         assert!(used.iter().sum::<u32>() == 18 && used[2] >= 4, "{used:?}");
         assert_eq!(open(&without(&world, &[])).unwrap().removals().count(), 0);
     }
-    assert_eq!(refused(&mut world, keep_pv(2)), None, "it stays as it is");
-    assert_eq!(refused(&mut world, keep_pv(9)), Some(Fault::NoSuchPv));
+    assert_eq!(fault(&mut world, keep_pv(2)), None, "it stays as it is");
+    assert_eq!(fault(&mut world, keep_pv(9)), Some(Fault::NoSuchPv));
     // Not when it is about to be gone.
     let removal = world.submit(Request::RemovePv { pv: 2 });
     while world.pool.removals().next().is_none_or(|now| now.moved < now.planned) {
         assert!(world.step());
     }
     world.rest();
-    assert_eq!(refused(&mut world, keep_pv(2)), Some(Fault::NoSuchPv));
+    assert_eq!(fault(&mut world, keep_pv(2)), Some(Fault::NoSuchPv));
     assert!(!world.oracle.is_open(removal) && !world.faults.contains_key(&removal));
 }
 
@@ -187,12 +182,12 @@ fn a_checkpoint_needs_no_home_record_that_cannot_be_read() {
     world.rest();
     assert_eq!(world.faults.get(&removal), Some(&Fault::Medium), "who waits for it is told");
     // An LU goes that nobody has worked with: its chunks are free, and their home records have to say so.
-    assert_eq!(refused(&mut world, Step::Ask(Request::Delete { lu: 1 })), None);
+    assert_eq!(fault(&mut world, Step::Ask(Request::Delete { lu: 1 })), None);
     for _ in 0..2 {
-        assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
+        assert_eq!(fault(&mut world, Step::Ask(Request::Checkpoint)), None);
     }
     assert!(world.pool.is_serving());
-    assert_eq!(refused(&mut world, write(2, 4 * KIB, 4 * KIB)), None);
+    assert_eq!(fault(&mut world, write(2, 4 * KIB, 4 * KIB)), None);
     let now = world.pool.removals().next().map(|now| (now.moved > 0, now.failed > 0));
     assert_eq!(now, Some((true, true)), "what is left is what was not deleted");
     // It can be read again, here and by whoever opens it.
@@ -223,17 +218,17 @@ fn what_is_written_in_a_chunk_is_not_made_up() {
     world.rest();
     let read = |lu, at| Step::Ask(Request::Read(part(lu, at, 4 * KIB)));
     for at in [0, 70 * KIB] {
-        assert_eq!(refused(&mut world, read(A, at)), Some(Fault::Medium));
+        assert_eq!(fault(&mut world, read(A, at)), Some(Fault::Medium));
     }
     // Others are as they were, and a checkpoint makes up nothing either.
     for _ in 0..2 {
-        assert_eq!(refused(&mut world, read(B, 0)), None);
-        assert_eq!(refused(&mut world, Step::Ask(Request::Checkpoint)), None);
-        assert_eq!(refused(&mut world, read(A, 0)), Some(Fault::Medium));
+        assert_eq!(fault(&mut world, read(B, 0)), None);
+        assert_eq!(fault(&mut world, Step::Ask(Request::Checkpoint)), None);
+        assert_eq!(fault(&mut world, read(A, 0)), Some(Fault::Medium));
     }
     // What is gone is gone; its space is not.
-    assert_eq!(refused(&mut world, Step::Ask(Request::Resize { lu: A, chunks: 1 })), None);
-    assert_eq!(refused(&mut world, Step::Ask(Request::Delete { lu: A })), None);
+    assert_eq!(fault(&mut world, Step::Ask(Request::Resize { lu: A, chunks: 1 })), None);
+    assert_eq!(fault(&mut world, Step::Ask(Request::Delete { lu: A })), None);
     assert_eq!(world.pool.pvs().map(|pv| pv.used).sum::<u32>(), 1);
 }
 
@@ -266,12 +261,12 @@ fn chunks_that_could_not_be_copied_to_a_new_pv_are_tried_again() {
 #[test]
 fn the_last_pv_stays() {
     let mut world = fresh(&[NewPv { pv: Uuid([1; 16]), chunks: 9, tier: 0, group: 0 }]);
-    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSpace));
+    assert_eq!(fault(&mut world, remove(0)), Some(Fault::NoSpace));
     // With a second one it may go, and all that the pool knows goes with it to that.
     ask(&mut world, Step::Ask(Request::Create { chunks: 2, thick: false, tier: 0 }));
     ask(&mut world, write(1, 0, 4 * KIB));
     ask(&mut world, add(2, 9));
-    assert_eq!(refused(&mut world, remove(0)), None);
+    assert_eq!(fault(&mut world, remove(0)), None);
     let pool = open(&without(&world, &[0])).unwrap();
     assert_eq!(pool.lu_spaces().map(|lu| (lu.chunks, lu.allocated)).collect::<Vec<_>>(), [(2, 1)]);
 }

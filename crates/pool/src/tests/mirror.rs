@@ -69,7 +69,7 @@ fn alphabet() -> Vec<Step> {
 }
 
 /// Sequences in which a rule matters and that chance finds late.
-fn known() -> Vec<(&'static str, Vec<Step>)> {
+fn known() -> Known {
     let [one, other] = [Step::Lose(0), Step::Lose(1)];
     let again = [Step::Return, flush(A), checkpoint()];
     let mut all = vec![
@@ -99,20 +99,14 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
 }
 
 fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
-    explorer
-        .known(setups, known(), (2, &[0, u32::MAX]))
-        .and_then(|()| explorer.explore(setups, &alphabet(), 4))
+    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&alphabet(), 4))
 }
 
 #[test]
 fn no_crash_loses_what_is_on_two_legs() {
-    let mut explorer = Explorer::new(None, images_max());
     let setups = setups();
-    if let Err(wrong) = explore(&mut explorer, &setups) {
-        panic!("{wrong}\n  after {:?}", explorer.count);
-    }
-    println!("{:?}", explorer.count);
-    assert!(explorer.count.without > explorer.count.images / 20, "{:?}", explorer.count);
+    let count = assert_keeps(images_max(), |explorer| explore(explorer, &setups));
+    assert!(count.without > count.images / 20, "{count:?}");
 }
 
 /// Runs a sequence that chance has found in a way that it has found, and looks at each point of it a few times.
@@ -151,12 +145,11 @@ fn shared() -> Vec<Setup> {
 /// Layers are on two legs as well.
 #[test]
 fn no_crash_loses_snapshots_on_two_legs() {
-    let mut explorer = Explorer::new(None, images_max() / 2);
     let lost = [Step::Lose(0), Step::Lose(1), Step::Lose(2), Step::Return, Step::Return];
     let more = [ask_for(Request::Coalesce), ask_for(Request::Detach { lu: C })];
     let alphabet = [&super::layers::alphabet()[..], &lost, &lost, &more].concat();
     let setups = shared();
-    let mut known: Vec<(&'static str, Vec<Step>)> = Vec::new();
+    let mut known: Known = Vec::new();
     for lose in [Step::Lose(0), Step::Lose(1)] {
         let begin = [write(A, 512, 512), lose, write(A, 66 * KIB, 4 * KIB), flush(A)];
         let end = [Step::Return, write(A, 0, 512), flush(A)];
@@ -164,13 +157,9 @@ fn no_crash_loses_snapshots_on_two_legs() {
         known.push(("quiet", [&begin[..], &[checkpoint(), Step::Kill], &end].concat()));
         known.push(("shared", [&begin[..], &[delete(S), delete(C)], &end].concat()));
     }
-    let result = explorer
-        .known(&setups, known, (3, &[0, u32::MAX]))
-        .and_then(|()| explorer.explore(&setups, &alphabet, 4));
-    if let Err(wrong) = result {
-        panic!("{wrong}\n  after {:?}", explorer.count);
-    }
-    println!("{:?}", explorer.count);
+    assert_keeps(images_max() / 2, |explorer| {
+        explorer.all(&setups, (known.clone(), 3, &[0, u32::MAX]), (&alphabet, 4))
+    });
 }
 
 /// The same while layers change, which get containers: all of them get their other leg when the PV returns.
@@ -207,31 +196,15 @@ fn each_broken_rule_of_mirroring_is_found() {
     let setups = setups();
     let rules =
         [Rule::AnswerAfterStale, Rule::ActiveBeforeWrite, Rule::ClaimsOfQuiet, Rule::FollowFailed];
-    let mut missed = Vec::new();
-    for rule in rules {
-        let mut explorer = Explorer::new(Some(rule), 100_000);
-        match explore(&mut explorer, &setups) {
-            Ok(()) => missed.push(rule),
-            Err(wrong) => println!("{rule:?} after {:?}: {wrong}\n", explorer.count),
-        }
-    }
-    assert_eq!(missed, [], "broken, and not found");
+    assert_found(&rules, 100_000, |explorer| explore(explorer, &setups));
 }
 
 fn world_of(name: &str) -> World {
-    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
-    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
-    world.rest();
-    world
+    at_rest(setups(), name)
 }
 
 fn open_without(world: &World, gone: u16) -> Result<Pool, NotOpened> {
     Pool::open(&mut Image::new(world.disks.now()).without(Some(gone)), SERVER, None, POLICY)
-}
-
-fn fault(world: &mut World, step: Step) -> Option<Fault> {
-    let tag = ask(world, step);
-    world.faults.get(&tag).copied()
 }
 
 fn state(world: &World, pv: usize) -> MemberState {
