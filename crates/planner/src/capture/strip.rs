@@ -1,6 +1,7 @@
 //! One line, and what may stand before it.
 
 use std::borrow::Cow;
+use std::mem::discriminant;
 
 use super::text::{self, Plain};
 use super::{Taken, called, hosts, prompt};
@@ -48,7 +49,7 @@ impl Dress {
 }
 
 /// What lines of one run have in common.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Key<'t> {
     Nothing,
     Host(&'t str),
@@ -151,6 +152,11 @@ pub(super) fn strip<'t>(
     };
     let end = &line[body.len()..];
     let plain = |text: &'t str, key: Key<'t>| Some((Cow::Borrowed(text), key, end));
+    // A run ends where the same kind of thing has another name.
+    let same = |text: &'t str, now: Key<'t>| match key {
+        Some(before) if discriminant(before) == discriminant(&now) && *before != now => None,
+        _ => plain(text, now),
+    };
     match dress {
         Dress::Quote => plain(quote(body)?, Key::Nothing),
         Dress::Host => {
@@ -159,24 +165,20 @@ pub(super) fn strip<'t>(
         }
         Dress::File => {
             let (name, rest) = file(body)?;
-            let same = !matches!(key, Some(Key::File(before)) if *before != name);
-            same.then(|| plain(rest, Key::File(name)))?
+            same(rest, Key::File(name))
         }
         Dress::Log => {
             let (host, rest) = log(body)?;
-            let same = !matches!(key, Some(Key::Host(before)) if *before != host);
-            same.then(|| plain(rest, Key::Host(host)))?
+            same(rest, Key::Host(host))
         }
         Dress::Clock => plain(clock(body)?, Key::Nothing),
         Dress::Day => {
             let (day, rest) = day(body)?;
-            let same = !matches!(key, Some(Key::Day(before)) if *before != day);
-            same.then(|| plain(rest, Key::Day(day)))?
+            same(rest, Key::Day(day))
         }
         Dress::Port => {
             let (name, rest) = port(body)?;
-            let same = !matches!(key, Some(Key::Port(before)) if *before != name);
-            same.then(|| plain(rest, Key::Port(name)))?
+            same(rest, Key::Port(name))
         }
         Dress::Number => {
             let (number, rest) = number(body)?;
