@@ -157,6 +157,12 @@ impl Drop for Server {
     }
 }
 
+#[track_caller]
+fn ip(words: &str) {
+    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
+    assert!(run.status.success(), "ip {words}: {run:?}");
+}
+
 #[test]
 fn a_server_that_refuses_its_configuration_leaves_no_data_plane_behind() {
     let dir = tempfile::tempdir().unwrap();

@@ -15,12 +15,6 @@ fn partners_of_two_servers_bridge_once_at_most_whatever_dies() {
     testkit::in_network_namespace("tokens::in_a_namespace");
 }
 
-#[track_caller]
-fn ip(words: &str) {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {run:?}");
-}
-
 struct Etcd {
     folder: tempfile::TempDir,
     child: Child,

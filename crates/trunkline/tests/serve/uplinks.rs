@@ -7,12 +7,6 @@ fn an_uplink_stays_over_the_death_of_a_data_plane() {
     testkit::in_network_namespace("uplinks::in_a_namespace");
 }
 
-#[track_caller]
-fn ip(words: &str) {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {run:?}");
-}
-
 /// What `ip` says of an interface; nothing if it is not there.
 fn interface() -> String {
     let run = Command::new("ip").args(["-o", "link", "show", "up0"]).output().unwrap();
