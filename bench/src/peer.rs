@@ -95,7 +95,7 @@ impl StorageDaemon {
         let mut command = process::on_cpu(cpu, "qemu-storage-daemon");
         command.args(arguments(&socket, node, settings, queues));
         let mut process = Process::start(command, "qsd", folder)?;
-        process.wait_until(folder, || socket.exists())?;
+        process.wait_until(folder, || testkit::listens(&socket))?;
         Ok(StorageDaemon { process, socket })
     }
 

@@ -18,6 +18,7 @@ mod disk;
 mod mounts;
 mod wire;
 
+use std::path::Path;
 use std::process::Command;
 
 pub use disk::{Disk, Fault, Kind, Options};
@@ -43,6 +44,24 @@ pub fn is_root(what: &str) -> bool {
         not_tested(&format!("{what}, because that needs root"));
     }
     root
+}
+
+/// Whether somebody accepts connections at the Unix socket `path`, as `/proc/net/unix` tells it. A server that binds its socket and listens
+/// afterwards refuses whoever comes when the file is there; and one that serves a single client must not be tried.
+///
+/// # Panics
+///
+/// When there is no table of sockets.
+#[must_use]
+pub fn listens(path: &Path) -> bool {
+    const ACCEPTS: u32 = 0x1_0000;
+    let table = std::fs::read_to_string("/proc/net/unix").expect("a table of sockets");
+    // `Num RefCount Protocol Flags Type St Inode Path`
+    table.lines().any(|line| {
+        let flags = line.split_ascii_whitespace().nth(3).map(|word| u32::from_str_radix(word, 16));
+        let bound = line.find('/').map(|at| Path::new(&line[at..]));
+        bound == Some(path) && flags.is_some_and(|flags| flags.is_ok_and(|of| of & ACCEPTS != 0))
+    })
 }
 
 /// Runs an ignored test of this test program by itself in new namespaces, which the options of `unshare` (util-linux) name. Before it, `setup` is done

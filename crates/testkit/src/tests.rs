@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -31,6 +32,21 @@ fn a_disk_keeps_what_is_written_and_changes_its_size() {
     assert_eq!((disk.bytes(), file.metadata().expect("stat").len()), (2 * MIB, 2 * MIB));
     file.sync_all().expect("fsync");
     assert_eq!(disk.served(Kind::Flush), 1);
+}
+
+#[test]
+fn who_is_bound_does_not_listen_yet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a socket");
+    assert!(!listens(&path));
+    let bound = UnixDatagram::bind(&path).expect("bind");
+    assert!(path.exists() && !listens(&path));
+    drop(bound);
+    std::fs::remove_file(&path).expect("remove");
+    let listener = UnixListener::bind(&path).expect("bind and listen");
+    assert!(listens(&path) && !listens(folder.path()));
+    drop(listener);
+    assert!(!listens(&path));
 }
 
 #[test]

@@ -60,10 +60,10 @@ impl StorageDaemon {
 
     fn wait_for_socket(&mut self) {
         let end = Instant::now() + Duration::from_secs(20);
-        while !self.socket().exists() {
+        while !testkit::listens(&self.socket()) {
             let ended = self.child.try_wait().expect("ask for the child");
             assert!(ended.is_none(), "qemu-storage-daemon ended: {ended:?}");
-            assert!(Instant::now() < end, "qemu-storage-daemon made no socket within 20 s");
+            assert!(Instant::now() < end, "qemu-storage-daemon listened at no socket within 20 s");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
