@@ -85,10 +85,7 @@ fn main() -> ExitCode {
         Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
         Task::Torture(arguments) => torture::run(&context, &arguments),
         Task::Sim { arguments } => sim::run(&context, &arguments),
-        Task::Guest { filters } => {
-            steps::build_server(&context)?;
-            steps::guest(&context, &filters)
-        }
+        Task::Guest { filters } => steps::guest(&context, steps::Server::Released, true, &filters),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all steps in order, each with a heading and its time, ended by the first failure.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -20,9 +21,15 @@ pub(crate) struct Selection {
     /// Name the steps and end.
     #[arg(long)]
     list: bool,
-    /// Fuzz each target for ten minutes instead of ten seconds.
+    /// All that there is: the server as users get it (release), every guest, each fuzz target for ten minutes.
     #[arg(long)]
     long: bool,
+}
+
+impl Selection {
+    fn server(&self) -> Server {
+        if self.long { Server::Released } else { Server::Checked }
+    }
 }
 
 struct Step {
@@ -61,7 +68,7 @@ const STEPS: &[Step] = &[
         about: "the crates' documentation, warnings are errors",
         run: |c, _| doc(c),
     },
-    Step { name: "build", about: "the server (release) and all tests", run: |c, _| build(c) },
+    Step { name: "build", about: "the server and all tests", run: build },
     Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "loom",
@@ -86,12 +93,12 @@ const STEPS: &[Step] = &[
     Step {
         name: "torture",
         about: "a minute of harm to a running server, against a model",
-        run: |c, _| torture::step(c),
+        run: |c, s| torture::step(c, s.server()),
     },
     Step {
         name: "guest",
         about: "Linux guests under QEMU on the server",
-        run: |c, _| guest(c, &[]),
+        run: |c, s| guest(c, s.server(), s.long, &[]),
     },
 ];
 
@@ -190,9 +197,10 @@ fn doc(context: &Context) -> Result<()> {
     run::visible(context.cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn build(context: &Context) -> Result<()> {
-    build_server(context)?;
-    cargo(context, &["test", "--workspace", "--locked", "--no-run"])
+/// Not the examples: `clippy` checks them, and `cost` builds them in a profile of its own.
+fn build(context: &Context, selection: &Selection) -> Result<()> {
+    selection.server().build(context)?;
+    cargo(context, &["test", "--workspace", "--locked", "--no-run", "--lib", "--bins", "--tests"])
 }
 
 /// Two programs of tests at a time, and of each as many tests as there are CPUs: they wait for processes, disks and clocks for half of their
@@ -214,23 +222,43 @@ const LONG_TESTS: &str = "[b-ds-z]*";
 /// All others.
 const OTHER_TESTS: &str = "[!b-ds-z]*";
 
-/// Builds the server as users get it.
-pub(crate) fn build_server(context: &Context) -> Result<()> {
-    cargo(context, &["build", "--release", "--locked", "-p", "trunkline"])
+/// Which build of the server a step runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Server {
+    /// The one that is built with the tests: it costs nothing, and its assertions are on.
+    Checked,
+    /// As users get it.
+    Released,
 }
 
-/// Runs guest scenarios on the server that was built.
-pub(crate) fn guest(context: &Context, filters: &[String]) -> Result<()> {
-    let server = context.target.join("release/trunkline");
-    if !server.exists() {
-        return Err(anyhow!("{} is missing: the step `build` makes it", server.display()));
+impl Server {
+    /// Its program, once it is built from what is here.
+    pub(crate) fn build(self, context: &Context) -> Result<PathBuf> {
+        let (what, folder): (&[&str], _) = match self {
+            // Its own tests run it. `cargo build` would build half of it again, without what only tests ask of the libraries.
+            Server::Checked => (&["test", "--workspace", "--no-run", "--test", "cli"], "debug"),
+            Server::Released => (&["build", "--release", "-p", "trunkline"], "release"),
+        };
+        run::visible(context.cargo(what).arg("--locked"))?;
+        Ok(context.target.join(folder).join("trunkline"))
     }
+}
+
+/// Runs guest scenarios: those whose names contain one of the words, or without words the usual ones, or all of them.
+pub(crate) fn guest(
+    context: &Context,
+    server: Server,
+    all: bool,
+    filters: &[String],
+) -> Result<()> {
+    let server = server.build(context)?;
     let mut command = context.cargo(&["run", "--quiet", "--locked", "-p", "guest", "--"]);
     command
         .arg("--server")
         .arg(server)
         .arg("--cache")
         .arg(context.target.join("guest"))
+        .args(all.then_some("--all"))
         .args(filters);
     run::visible(&mut command)
 }

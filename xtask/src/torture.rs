@@ -7,6 +7,7 @@ use std::process::Command;
 use clap::{Args, Subcommand};
 
 use crate::run::{self, Context};
+use crate::steps::Server;
 use anyhow::Result;
 
 /// What is tortured.
@@ -50,7 +51,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             let mut test = long(context, "scsi_failover", "as_many_fences_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
         }
-        What::Control(options) => control::run(context, *options),
+        What::Control(options) => control::run(&Server::Released.build(context)?, *options),
     }
 }
 
@@ -62,6 +63,6 @@ fn long(context: &Context, file: &str, test: &str) -> Command {
 }
 
 /// What of it CI runs: a minute of harm to a server, and the control that must fail.
-pub(crate) fn step(context: &Context) -> Result<()> {
-    control::step(context)
+pub(crate) fn step(context: &Context, server: Server) -> Result<()> {
+    control::step(&server.build(context)?)
 }

@@ -1,7 +1,7 @@
 //! End-to-end tests: real Linux guests under QEMU (software emulation, so that they run anywhere) with disks served
 //! over vhost-user.
 //!
-//! `cargo xtask test --only guest` builds the server and runs every scenario; `cargo run -p guest -- --list` names them.
+//! `cargo xtask test --only guest` builds the server and runs the usual scenarios, with `--long` all; `cargo run -p guest -- --all --list` names them.
 //! As many scenarios run at a time as there are CPUs, since a guest mostly waits; each has its own temporary folder and its own
 //! server, and none leaves a process behind. A scenario that fails prints what the guest and the server said.
 
@@ -36,22 +36,26 @@ struct Arguments {
     /// Where the kernel and the initramfs are kept between runs.
     #[arg(long, default_value = "target/guest")]
     cache: PathBuf,
+    /// Those as well that take long and are like others.
+    #[arg(long)]
+    all: bool,
     /// Name the scenarios and end.
     #[arg(long)]
     list: bool,
     /// Scenarios that run at a time; as many as there are CPUs if it is not given.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Run only scenarios whose name contains one of these.
+    /// Run only scenarios whose name contains one of these, of all that there are.
     filters: Vec<String>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let wanted = |name: &str| {
-        arguments.filters.is_empty() || arguments.filters.iter().any(|part| name.contains(part))
-    };
-    let chosen: Vec<_> = scenario::ALL.iter().filter(|scenario| wanted(scenario.name)).collect();
+    let named = !arguments.filters.is_empty();
+    let wanted = |name: &str| !named || arguments.filters.iter().any(|part| name.contains(part));
+    let more = if arguments.all || named { scenario::MORE } else { &[] };
+    let all = scenario::USUAL.iter().chain(more);
+    let chosen: Vec<_> = all.filter(|scenario| wanted(scenario.name)).collect();
     if arguments.list {
         for scenario in chosen {
             println!("{:<24} {}", scenario.name, scenario.about);

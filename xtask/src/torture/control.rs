@@ -11,14 +11,12 @@ mod client;
 mod model;
 mod server;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::run::Context;
-use crate::steps;
 use anyhow::{Context as _, Result, anyhow};
 use model::World;
 
@@ -50,13 +48,13 @@ fn time(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// The part of CI: a minute, and the control that must fail.
-pub(super) fn step(context: &Context) -> Result<()> {
+pub(super) fn step(server: &Path) -> Result<()> {
     // One seed, so that what fails fails again; `cargo xtask torture control` takes new ones.
     let options = Options { time: Duration::from_secs(50), seed: Some(1), sabotage: false };
-    run(context, options)?;
+    run(server, options)?;
     // It ends with the first loss; the time is for machines on which that takes long.
     let spoilt = Options { time: Duration::from_secs(180), sabotage: true, ..options };
-    match run(context, spoilt) {
+    match run(server, spoilt) {
         Err(why) if format!("{why:#}").contains(model::LOST) => Ok(()),
         Err(why) => Err(anyhow!("a server that prunes without asking fails otherwise: {why:#}")),
         Ok(()) => Err(anyhow!("a server that prunes without asking passes")),
@@ -64,16 +62,14 @@ pub(super) fn step(context: &Context) -> Result<()> {
 }
 
 /// Runs for the time that was asked for.
-pub(super) fn run(context: &Context, options: Options) -> Result<()> {
-    steps::build_server(context)?;
+pub(super) fn run(server: &Path, options: Options) -> Result<()> {
     let seed = options.seed.unwrap_or_else(|| {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         now.as_nanos() as u64 & 0xffff_ffff
     });
     println!("seed {seed}: the same steps with `cargo xtask torture control --seed {seed}`");
-    let binary: PathBuf = context.target.join("release/trunkline");
     let until = Instant::now() + options.time;
-    let mut world = World::new(binary, seed, options.sabotage)?;
+    let mut world = World::new(server.to_owned(), seed, options.sabotage)?;
     let outcome = world.run(until);
     let log = world.log();
     world.end();
