@@ -180,6 +180,11 @@ impl Link for SocketLink {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
             Request::PutUplink(spec)
+                if spec.failover.as_ref().is_some_and(|failover| failover.netaddr.is_some()) =>
+            {
+                (17, "ask for an address outside (netaddr)")
+            }
+            Request::PutUplink(spec)
                 if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) =>
             {
                 (15, "fail over across hosts")

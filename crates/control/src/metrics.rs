@@ -272,6 +272,12 @@ impl Scrape {
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&sea.takeovers, None)?;
         }
+        let help = "Whether the address that the shared Ethernet adapter asks for answers";
+        let kind = MetricType::Gauge;
+        let mut metric = encoder.encode_descriptor("sea_netaddr_answers", help, None, kind)?;
+        for (sea, answers) in seas().filter_map(|sea| Some((sea.sea.as_str(), sea.answers?))) {
+            metric.encode_family(&[("sea", sea)])?.encode_gauge(&i64::from(answers))?;
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //!   control file ── tokens, beacons ──► Driver ── Machine ──► UplinkPort: which VLANs are in standby, until when
 //!   or leases in etcd ─────────────────►  │
 //!   the link's carrier ───────────────►   │
+//!   UplinkPort: answers of netaddr ───►   │
 //!                                         └─► FailoverStatus, for who asks
 //! ```
 //!
@@ -18,6 +19,7 @@ mod lease;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,8 +31,8 @@ use lease::Lease;
 use protocol::message::{FailoverStatus, UplinkSpec};
 use rustix::io::Errno;
 use spec::{FailoverMode, FailoverSpec};
-use switch::Vid;
 use switch::failover::{Act, Beacon, Cause, Event, Machine, Mode, Settings, State, VidSet};
+use switch::{Mac, Question, Reach, Vid};
 
 use crate::lock::locked;
 use crate::outside::Outside;
@@ -39,6 +41,8 @@ use crate::outside::Outside;
 const BEAT: Duration = Duration::from_millis(100);
 /// While something is on its way that another server may carry afterwards.
 const LOOK: Duration = Duration::from_millis(1);
+/// Beats between two questions for an address outside.
+const ASK_EVERY: u32 = 10;
 /// How often it is asked for the carrier of the link.
 const LINK_EVERY: Duration = Duration::from_millis(250);
 
@@ -164,6 +168,7 @@ impl Failover {
             closing: None,
             link_up: true,
             until_ns: 0,
+            asks: Asks { station: station(identity), ..Asks::default() },
             takeovers: 0,
             since: (None, 0),
         };
@@ -216,6 +221,26 @@ fn watch_link(shared: &Arc<Shared>, outside: &Arc<Outside>) -> io::Result<()> {
     std::thread::Builder::new().name("link".into()).spawn(run).map(drop)
 }
 
+/// What is known of the address that is asked for.
+#[derive(Default)]
+struct Asks {
+    station: Mac,
+    address: Option<Ipv4Addr>,
+    reach: Reach,
+    /// Beats until it is asked for again.
+    left: u32,
+    /// How often it was heard when it was asked for last; none: it was not yet.
+    heard: Option<u64>,
+}
+
+/// Who asks: an address that no station has, and the partner neither.
+fn station(identity: u64) -> Mac {
+    let [first, rest @ ..] = identity.to_le_bytes();
+    let [second, third, fourth, fifth, sixth, ..] = rest;
+    // Given locally, of a station and not of a group.
+    Mac([first & 0xfc | 2, second, third, fourth, fifth, sixth])
+}
+
 /// What the thread has.
 struct Driver {
     shared: Arc<Shared>,
@@ -229,6 +254,7 @@ struct Driver {
     link_up: bool,
     /// How long channels were told that they may go on.
     until_ns: u64,
+    asks: Asks,
     takeovers: u64,
     /// The state that was told last, and when it began, in milliseconds since 1970.
     since: (Option<State>, u64),
@@ -312,7 +338,33 @@ impl Driver {
         }
     }
 
+    /// Asks for the address outside, and takes in whether it has answered since it was asked for last.
+    fn ask(&mut self) {
+        let address = self.spec.failover.as_ref().and_then(|failover| failover.netaddr);
+        let Asks { station, address: before, .. } = self.asks;
+        if address != before {
+            self.asks = Asks { station, address, ..Asks::default() };
+            self.port.ask(None);
+            self.step(Event::Reaches(true));
+        }
+        let Some(address) = address else { return };
+        let asks = &mut self.asks;
+        if asks.left > 0 {
+            asks.left -= 1;
+            return;
+        }
+        asks.left = ASK_EVERY - 1;
+        let heard = self.port.heard();
+        let before = asks.heard.replace(heard);
+        let reaches = before.map(|before| asks.reach.asked(heard != before));
+        self.port.ask(Some(Question { station, address }));
+        if let Some(reaches) = reaches {
+            self.step(Event::Reaches(reaches));
+        }
+    }
+
     fn beat(&mut self) {
+        self.ask();
         match self.place.hear() {
             Heard::Beacon(beacon) => self.step(Event::Heard(beacon)),
             Heard::Nobody if self.machine.hears().is_some() => self.step(Event::Gone),
@@ -369,6 +421,7 @@ impl Driver {
             bridges: self.machine.open().iter().map(|vid| vid.get()).collect(),
             takeovers: self.takeovers,
             since_ms: self.since.1,
+            answers: self.asks.address.map(|_| self.asks.reach.answers()),
         };
     }
 }

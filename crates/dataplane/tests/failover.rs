@@ -9,7 +9,7 @@ use common::Server;
 use common::net::{Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, wait};
 use common::process::{self, Process};
 use protocol::message::{Request, UplinkSpec};
-use spec::{FailoverMode, FailoverSpec};
+use spec::{FailoverMode, FailoverSpec, UplinkKind};
 
 #[test]
 #[ignore = "run by the others: a data plane"]
@@ -26,12 +26,15 @@ struct Side {
     priority: u8,
     folder: tempfile::TempDir,
     control: std::path::PathBuf,
+    kind: UplinkKind,
+    netaddr: Option<std::net::Ipv4Addr>,
 }
 
 impl Side {
     fn new(interface: &'static str, priority: u8, control: &Path) -> Side {
         let folder = tempfile::tempdir().unwrap();
-        Side { interface, priority, folder, control: control.to_owned() }
+        let (control, kind) = (control.to_owned(), UplinkKind::Tap);
+        Side { interface, priority, folder, control, kind, netaddr: None }
     }
 
     fn uplink(&self, mode: FailoverMode) -> Request {
@@ -42,18 +45,24 @@ impl Side {
             control: self.control.clone(),
             link: self.interface.to_owned(),
             leaves: Vec::new(),
+            netaddr: self.netaddr,
         };
-        let failover = Some(failover);
-        Request::PutUplink(UplinkSpec { failover, ..UplinkSpec::on("net", self.interface) })
+        let (failover, kind) = (Some(failover), self.kind);
+        Request::PutUplink(UplinkSpec { failover, kind, ..UplinkSpec::on("net", self.interface) })
     }
 
-    /// A data plane with the uplink, and the guest's card.
+    /// A data plane with the uplink, on the kernel's bridge, and the guest's card.
     fn start(&self) -> (Process, Client) {
+        let started = self.start_alone();
+        ip(&format!("link set {} master br0", self.interface));
+        started
+    }
+
+    fn start_alone(&self) -> (Process, Client) {
         let card = card(self.folder.path(), GUEST, |card| card.any_mac = true);
         let socket = card.socket.clone();
         let setup = [Request::PutAdapter(card), self.uplink(FailoverMode::Auto)];
         let process = Process::start(self.folder.path(), &setup);
-        ip(&format!("link set {} master br0", self.interface));
         let guest = Client::connect(&socket, GUEST, How::default());
         (process, guest)
     }
@@ -217,4 +226,84 @@ fn who_is_left_takes_over_inside() {
 #[test]
 fn who_is_left_takes_over() {
     testkit::in_network_namespace("who_is_left_takes_over_inside");
+}
+
+/// Two sides that ask for an address of the kernel's, which answers at an interface or does not.
+fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
+    ip("link set lo up");
+    ip("address add 10.0.0.1/32 dev lo");
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let side = |interface, priority| {
+        let netaddr = Some([10, 0, 0, 1].into());
+        Side { kind, netaddr, ..Side::new(interface, priority, &control) }
+    };
+    let (first, second) = (side("up1", 1), side("up2", 2));
+    let (mut one, mut card) = first.start_alone();
+    let (mut other, _spare) = second.start_alone();
+    let answers = |side: usize, yes: bool| {
+        let path = format!("/proc/sys/net/ipv4/conf/{}/arp_ignore", answer_at[side]);
+        std::fs::write(path, if yes { "0" } else { "8" }).expect("a setting of the kernel");
+    };
+    let status =
+        |process: &mut Process| process.status().uplinks.remove(0).failover.expect("it takes part");
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    answers(0, false);
+    until(&mut other, "PRIMARY");
+    until(&mut one, "BACKUP");
+    assert_eq!((status(&mut one).answers, status(&mut other).answers), (Some(false), Some(true)));
+    assert!(status(&mut one).reason.contains("netaddr does not answer"), "{:?}", status(&mut one));
+    // If neither is answered it is as without an address.
+    answers(1, false);
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    assert_eq!((status(&mut one).answers, status(&mut other).answers), (Some(false), Some(false)));
+    answers(1, true);
+    until(&mut other, "PRIMARY");
+    answers(0, true);
+    until(&mut one, "PRIMARY");
+    assert_eq!(status(&mut one).answers, Some(true));
+    // Nobody asks any more.
+    answers(0, false);
+    one.must(&Side { kind, ..Side::new("up1", 1, &control) }.uplink(FailoverMode::Auto));
+    wait("nobody to ask", || status(&mut one).answers.is_none().then_some(()));
+    until(&mut one, "PRIMARY");
+    // The guest was told nothing of all that.
+    while let Some(received) = card.receive_within(std::time::Duration::from_millis(10)) {
+        let frame = received.frame;
+        let is_answer = frame[12..14] == [8, 6] && frame[28..32] == [10, 0, 0, 1];
+        assert!(!is_answer, "{frame:02x?}");
+    }
+    one.shut_down();
+    other.shut_down();
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_answered_bridges_by_taps_inside() {
+    quiet();
+    who_is_answered_bridges(UplinkKind::Tap, ["up1", "up2"]);
+}
+
+#[test]
+fn who_is_answered_bridges_by_taps() {
+    testkit::in_network_namespace("who_is_answered_bridges_by_taps_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_answered_bridges_by_packet_sockets_inside() {
+    quiet();
+    for number in 1..=2 {
+        ip(&format!("link add up{number} type veth peer name out{number}"));
+        ip(&format!("link set up{number} up"));
+        ip(&format!("link set out{number} up"));
+    }
+    who_is_answered_bridges(UplinkKind::Packet, ["out1", "out2"]);
+}
+
+#[test]
+fn who_is_answered_bridges_by_packet_sockets() {
+    testkit::in_network_namespace("who_is_answered_bridges_by_packet_sockets_inside");
 }

@@ -1,7 +1,8 @@
 //! Virtual switches by name: which ports each has, and what waits for whom. Off the path of a frame, but for [`Pair`].
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use channel::elements::Wake;
@@ -9,7 +10,7 @@ use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting, clock};
 use switch::{
     ANNOUNCEMENT_BYTES, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload,
-    PortId, PortSpec, Reason, Switch, Vid, View,
+    PortId, PortSpec, Question, Reason, Switch, Vid, View,
 };
 
 use crate::INBOX_FRAMES;
@@ -149,7 +150,7 @@ impl Network {
         let pairs = (0..pairs).map(|_| Pair::default()).collect();
         let (name, network) = (name.to_owned(), Arc::downgrade(self));
         let until_ns = AtomicU64::new(FOR_EVER);
-        let port = Arc::new(Port { id, name, pairs, until_ns, network });
+        let port = Arc::new(Port { id, name, pairs, until_ns, asks: Asks::default(), network });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
         match members.ports.get_mut(at) {
@@ -326,7 +327,38 @@ pub(crate) struct Port {
     pub(crate) pairs: Box<[Pair]>,
     /// It passes frames until then, in nanoseconds of [`clock::boot_ns`]; or for ever. Channels look at it with each batch of frames.
     pub(crate) until_ns: AtomicU64,
+    /// Of an uplink: what is asked of the world outside.
+    pub(crate) asks: Asks,
     network: Weak<Network>,
+}
+
+/// A question that an uplink asks, beside all networks, and what was heard.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    /// 0: nobody is asked. Who sees a new one with the station of before takes an answer for somebody else's, once.
+    address: AtomicU32,
+    station: AtomicU64,
+    /// Frames that said that the address is there.
+    pub(crate) heard: AtomicU64,
+}
+
+impl Asks {
+    pub(crate) fn set(&self, question: Option<Question>) {
+        let [a, b, c, d, e, f] = question.map_or([0; 6], |asks| asks.station.0);
+        self.station.store(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), Release);
+        self.address.store(question.map_or(0, |asks| asks.address.to_bits()), Release);
+    }
+
+    #[inline]
+    pub(crate) fn question(&self) -> Option<Question> {
+        match self.address.load(Acquire) {
+            0 => None,
+            address => {
+                let [_, _, station @ ..] = self.station.load(Acquire).to_be_bytes();
+                Some(Question { station: Mac(station), address: address.into() })
+            }
+        }
+    }
 }
 
 /// No deadline.
@@ -359,6 +391,8 @@ pub(crate) struct Pair {
     pub(crate) settled: AtomicU64,
     /// Of an uplink: VLANs whose stations are to be announced.
     pub(crate) announce: Mutex<Vec<Vid>>,
+    /// Of an uplink: its question is to be asked.
+    pub(crate) ask: AtomicBool,
     bell: Mutex<Option<Wake>>,
     /// The parcel at hand, while the queue is between channels.
     kept: Mutex<Option<Box<Parcel>>>,

@@ -19,6 +19,10 @@
 //!
 //! Where the right to bridge is a lease, all VLANs are in standby from a [deadline](UplinkPort::pass_until) on, which channels look at with each batch of frames:
 //! nobody has to say so, and a process that was stopped finds it passed.
+//!
+//! # An address that is asked for
+//!
+//! A [question](UplinkPort::ask) goes out and its answer is heard past the network, so also while all VLANs are in standby. The answer to it is nobody else's, and goes no further.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -31,8 +35,8 @@ use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::{UplinkKind, UplinkSpec};
 use switch::{
-    ANNOUNCEMENT_BYTES, Announcement, Egress, HEAD_BYTES, Offload, Offloads, PortSpec, Reason,
-    Scratch, Takes, Vid, Vids, View,
+    ANNOUNCEMENT_BYTES, Announcement, ETHERNET_BYTES, Egress, HEAD_BYTES, Offload, Offloads,
+    PortSpec, Question, Reason, Said, Scratch, Takes, Vid, Vids, View,
 };
 use uring::{Op, WriteFlags};
 
@@ -56,6 +60,8 @@ const READ_BYTES: usize = 256 << 10;
 const ANNOUNCING_BYTES: usize = 4096;
 /// How many reads a lone frame begins.
 const READS_FIRST: u16 = 2;
+/// The type of ARP frames.
+const ARP: [u8; 2] = [8, 6];
 /// Frames that are on their way to the kernel.
 const WRITES: u16 = 32;
 
@@ -134,6 +140,21 @@ impl UplinkPort {
         first.ring();
     }
 
+    /// Asks the world outside, or nobody from now on. How often it was [heard](UplinkPort::heard) tells the answer.
+    pub fn ask(&self, question: Option<Question>) {
+        self.port.asks.set(question);
+        if let (Some(_), Some(first)) = (question, self.port.pairs.first()) {
+            first.ask.store(true, Release);
+            first.ring();
+        }
+    }
+
+    /// Frames that said that the address that is asked for is there.
+    #[must_use]
+    pub fn heard(&self) -> u64 {
+        self.port.asks.heard.load(Relaxed)
+    }
+
     /// What is behind the queue of a descriptor.
     #[must_use]
     pub fn behind(&self, kind: UplinkKind) -> Behind {
@@ -174,6 +195,8 @@ pub(crate) struct Uplink {
     free: Vec<u16>,
     /// What is to be said of stations, the last one first.
     announcing: Vec<Announcement>,
+    /// What is to be asked.
+    asking: Option<Question>,
     /// Version of the network that was taken over last.
     saw: u64,
     /// Of each slot for writing: bytes of the frame whose last part it has, or 0.
@@ -200,6 +223,7 @@ impl Uplink {
             asked: false,
             free: (READS..READS + WRITES).collect(),
             announcing: Vec::new(),
+            asking: None,
             saw: 0,
             ends: [0; WRITES as usize],
         })
@@ -224,6 +248,9 @@ impl Uplink {
             let of = |vid: Vid| opened.contains(&vid);
             let all = replica.switch.announcements(now_ns, self.waiting.port.id, of);
             self.announcing.extend(all.into_iter().rev());
+        }
+        if self.waiting.pair().ask.swap(false, Acquire) {
+            self.asking = self.waiting.port.asks.question();
         }
         let switch = &mut replica.switch;
         unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }));
@@ -282,7 +309,7 @@ impl Uplink {
             }
             self.free.push(slot);
             self.settle();
-            if !self.waiting.is_empty() || !self.announcing.is_empty() {
+            if !self.waiting.is_empty() || !self.announcing.is_empty() || self.asking.is_some() {
                 self.ask_for_relay(io, queue);
             }
             return;
@@ -362,12 +389,16 @@ impl Uplink {
         self.saw = replica.version();
         if self.under_way == 0 {
             let mut all = 0;
+            let question = self.waiting.port.asks.question();
             for at in 0..self.came.len() {
                 let (slot, bytes) = self.came[at];
                 all += bytes;
                 let came = line::came(self.kind, slot_of(&self.slots, slot), bytes);
                 let (from, pair) = (self.waiting.port.id, self.waiting.number());
                 let sent = match came {
+                    Ok(came) if question.is_some_and(|asks| self.is_answer(&asks, &came)) => {
+                        Ok(bytes.saturating_sub(HEADER_BYTES))
+                    }
                     Ok(came) => {
                         let sent = Sent { from, pair, bufs: came.bufs(), header: HEADER_BYTES };
                         let at = (&mut *replica, now_ns, watch);
@@ -454,11 +485,51 @@ impl Uplink {
                 break;
             }
         }
+        self.ask(io, queue);
         while let Some(next) = self.announcing.pop() {
             if !self.announce(io, queue, around, &next) {
                 self.announcing.push(next);
                 return;
             }
+        }
+    }
+
+    /// Whether a frame is the answer to a question of this uplink's, and so for nobody else.
+    fn is_answer(&self, question: &Question, came: &line::Came) -> bool {
+        let frame = Source { bufs: came.bufs(), skip: HEADER_BYTES };
+        let bytes: usize = came.bufs().iter().map(|piece| piece.len()).sum();
+        let mut room = [0; ANNOUNCEMENT_BYTES];
+        let head = &mut room[..ANNOUNCEMENT_BYTES.min(bytes.saturating_sub(HEADER_BYTES))];
+        let mut kind = [0; 2];
+        if head.len() < ETHERNET_BYTES {
+            return false;
+        }
+        frame.read(ETHERNET_BYTES - kind.len(), &mut kind);
+        if kind != ARP {
+            return false;
+        }
+        frame.read(0, head);
+        let said = View::new(head, head.len()).ok().and_then(|frame| question.hear(&frame));
+        if said.is_some() {
+            self.waiting.port.asks.heard.fetch_add(1, Relaxed);
+        }
+        said == Some(Said::Answer)
+    }
+
+    /// Asks, if there is a slot: past the switch, by which nothing may go while the uplink is in standby.
+    fn ask(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        let Some(question) = self.asking else { return };
+        let Some(slot) = self.free.pop() else { return };
+        self.asking = None;
+        let mut room = [0; ANNOUNCEMENT_BYTES];
+        let frame = question.frame(&mut room);
+        let memory = slot_of(&self.slots, slot);
+        memory.write(0, &[0; HEADER_BYTES]);
+        memory.write(HEADER_BYTES, frame);
+        let bufs = &[memory.slice(0, HEADER_BYTES + frame.len())];
+        let flags = WriteFlags { nowait: true, ..WriteFlags::NONE };
+        if !io.operate(queue, Op::Write { file: queue.file(), bufs, offset: 0, flags }, slot) {
+            self.free.push(slot);
         }
     }
 

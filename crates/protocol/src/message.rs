@@ -22,7 +22,8 @@ pub const VERSION: u32 = 2;
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
 /// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets. 12: rollbacks of
 /// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`]. 15: failover by leases ([`crate::opener::Tokens`]).
-pub const MINOR: u32 = 15;
+/// 17: an address outside that is asked for ([`spec::FailoverSpec::netaddr`]).
+pub const MINOR: u32 = 17;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -343,6 +344,9 @@ pub struct FailoverStatus {
     pub takeovers: u64,
     /// Since when it is in this state, in milliseconds since 1970.
     pub since_ms: u64,
+    /// Whether the address that it asks for answers, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<bool>,
 }
 
 /// A storage pool that is open. Sizes are in bytes.

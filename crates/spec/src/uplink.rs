@@ -1,5 +1,6 @@
 //! Uplinks: what connects a network to the world outside.
 
+use core::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,9 @@ pub struct FailoverSpec {
     /// Its VLANs that it leaves to a partner, if both share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<u16>,
+    /// An address outside that is asked for; whom it answers is preferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netaddr: Option<Ipv4Addr>,
 }
 
 impl FailoverSpec {

@@ -33,9 +33,9 @@ impl Announcement {
         *room = [0; ANNOUNCEMENT_BYTES];
         let station = self.station.0;
         let len = match self.claim.map(|claim| (claim.address, claim.router)) {
-            None => arp(room, station, [0x80, 0x35, 3], [0; 4], station),
+            None => arp(room, station, [0x80, 0x35, 3], [[0; 4]; 2], station),
             Some((IpAddr::V4(address), _)) => {
-                arp(room, station, [0x08, 0x06, 1], address.octets(), [0; 6])
+                arp(room, station, [0x08, 0x06, 1], [address.octets(); 2], [0; 6])
             }
             Some((IpAddr::V6(address), router)) => {
                 neighbour(room, station, address.octets(), router)
@@ -54,18 +54,18 @@ fn put(room: &mut [u8], parts: &[&[u8]]) -> usize {
     at
 }
 
-/// To everybody: the type and the operation, the address of both sides, and the station that is meant.
-fn arp(
+/// To everybody: the type and the operation, the addresses of both sides, and the station that is meant.
+pub(crate) fn arp(
     room: &mut [u8],
     station: [u8; 6],
     [high, low, operation]: [u8; 3],
-    address: [u8; 4],
+    [sender, asked]: [[u8; 4]; 2],
     target: [u8; 6],
 ) -> usize {
     // Ethernet, IPv4, and the lengths of their addresses.
     let fixed = [high, low, 0, 1, 0x08, 0x00, 6, 4, 0, operation];
     let parts: [&[u8]; 7] =
-        [&Mac::BROADCAST.0, &station, &fixed, &station, &address, &target, &address];
+        [&Mac::BROADCAST.0, &station, &fixed, &station, &sender, &target, &asked];
     put(room, &parts).max(SHORTEST)
 }
 

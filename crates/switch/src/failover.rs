@@ -29,13 +29,15 @@
 //!
 //! # Preference
 //!
-//! *Beacons* and beats say who should have it, and nothing else. Of two that hear each other one is the better (the truth table): `disabled`, which never yields,
-//! before `auto` and `sharing`, these before `standby`; of the same, the lower priority number; then the lower identity. The better one claims what it wants and says so in its beacons; the
-//! other wants what is left. From this follow:
+//! *Beacons* and beats say who should have it, and nothing else. Of two that hear each other one is the better (the truth table): `disabled`, which never yields;
+//! then who reaches the address that it asks for (`netaddr`), or asks for none; then `auto` and `sharing` before `standby`; of the same, the lower priority number;
+//! then the lower identity. The better one claims what it wants and says so in its beacons; the other wants what is left. From this follow:
 //!
 //! - failover: the better one claims all, and the other nothing;
 //! - *limbo*: whose link is down claims nothing, so the other has all, until the link is back;
-//! - sharing, if both are set to it: the better one leaves every second trunk adapter to the other, as far as that one has its VLANs;
+//! - whose address does not answer yields to one whose does; if neither is answered, or nobody else is there, it is as if no address was asked for: what is
+//!   bridged to a part of the world is better than nothing;
+//! - sharing, if both are set to it, and both or neither are answered: the better one leaves every second trunk adapter to the other, as far as that one has its VLANs;
 //! - sets that differ: a VLAN that only one of them has is bridged by that one.
 //!
 //! Who hears nobody for [`PATIENCE`] beats wants all, and gets that of which nobody has the token. So a partner that was killed is followed at once, and one that is
@@ -121,6 +123,10 @@ words! {
         PartnerInLimbo = "the partner's link is down",
         /// Its own link is down.
         LinkDown = "its link is down",
+        /// The partner is answered, and it is not.
+        Unanswered = "its netaddr does not answer, and the partner's does",
+        /// It is answered, and the partner is not.
+        PartnerUnanswered = "the partner's netaddr does not answer",
         /// Both have their part.
         Shared = "shared with the partner",
         /// It never yields.
@@ -154,6 +160,8 @@ pub struct Beacon {
     pub priority: u8,
     /// Its link is up.
     pub fit: bool,
+    /// The address that it asks for answers; true as well if it asks for none.
+    pub reaches: bool,
     /// The VLANs that it has.
     pub has: VidSet,
     /// Those that it wants to bridge.
@@ -171,6 +179,8 @@ pub enum Event {
     Gone,
     /// The link is up, or down.
     Link(bool),
+    /// The address that it asks for answers, or does not.
+    Reaches(bool),
     /// It is configured anew.
     Settings(Settings),
     /// Of the tokens that were asked for it has these.
@@ -212,6 +222,7 @@ pub struct Machine {
     identity: u64,
     settings: Settings,
     fit: bool,
+    reaches: bool,
     partner: Partner,
     /// It has the tokens of these, and bridges.
     open: VidSet,
@@ -233,6 +244,7 @@ enum Planted {
     ForgetsAtReload,
     NeverYields,
     StaysInLimbo,
+    IgnoresAnswers,
     /// Of who carries the machine out: the deadline is later than the end of the lease.
     OutlivesItsLease,
     /// Likewise: the deadline moves before what was lost is told.
@@ -249,6 +261,7 @@ impl Machine {
             identity,
             settings,
             fit: true,
+            reaches: true,
             partner: Partner::Unknown(0),
             open: VidSet::new(),
             closing: VidSet::new(),
@@ -268,6 +281,7 @@ impl Machine {
             Event::Heard(beacon) => self.partner = Partner::Heard(Box::new(beacon), 0),
             Event::Gone => self.partner = Partner::Gone,
             Event::Link(up) => self.fit = up,
+            Event::Reaches(answered) => self.reaches = answered,
             Event::Settings(settings) => {
                 #[cfg(test)]
                 if self.planted == Some(Planted::ForgetsAtReload) {
@@ -344,23 +358,24 @@ impl Machine {
     }
 
     /// Lower is better; no two are equal.
-    fn rank(mode: Mode, priority: u8, identity: u64) -> (u8, u8, u64) {
-        let class = match mode {
-            Mode::Disabled => 0,
-            Mode::Auto | Mode::Sharing => 1,
-            Mode::Standby => 2,
-        };
-        (class, priority, identity)
+    fn rank(mode: Mode, reaches: bool, priority: u8, identity: u64) -> (bool, bool, bool, u8, u64) {
+        let yields = mode != Mode::Disabled;
+        (yields, yields && !reaches, mode == Mode::Standby, priority, identity)
     }
 
     fn is_better_than(&self, other: &Beacon) -> bool {
         let Settings { mode, priority, .. } = self.settings;
-        Machine::rank(mode, priority, self.identity)
-            < Machine::rank(other.mode, other.priority, other.identity)
+        let reaches = (self.reaches, other.reaches);
+        #[cfg(test)]
+        let reaches =
+            if self.planted == Some(Planted::IgnoresAnswers) { (true, true) } else { reaches };
+        Machine::rank(mode, reaches.0, priority, self.identity)
+            < Machine::rank(other.mode, reaches.1, other.priority, other.identity)
     }
 
     fn shares_with(&self, other: &Beacon) -> bool {
-        self.settings.mode == Mode::Sharing && other.mode == Mode::Sharing && other.fit
+        let both = self.settings.mode == Mode::Sharing && other.mode == Mode::Sharing;
+        both && other.fit && other.reaches == self.reaches
     }
 
     /// The VLANs that it should bridge.
@@ -396,6 +411,7 @@ impl Machine {
             mode: self.settings.mode,
             priority: self.settings.priority,
             fit: self.fit,
+            reaches: self.reaches,
             has: self.settings.vlans.keys().copied().collect(),
             claims: self.wanted(),
         }
@@ -446,6 +462,13 @@ impl Machine {
                 Cause::PartnerInLimbo
             }
             Some(partner) if self.shares_with(partner) => Cause::Shared,
+            Some(partner) if partner.mode != Mode::Disabled && partner.reaches != self.reaches => {
+                if better {
+                    Cause::PartnerUnanswered
+                } else {
+                    Cause::Unanswered
+                }
+            }
             Some(_) if better => Cause::Preferred,
             Some(_) => Cause::PartnerPreferred,
         };

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Options of other programs that pages speak of: cargo's and `cargo xtask`'s.
-const FOREIGN: &[&str] = &["--profile", "--npiv", "--sabotage", "--auto-compaction-retention"];
+const FOREIGN: &[&str] =
+    &["--profile", "--npiv", "--sabotage", "--long", "--auto-compaction-retention"];
 
 /// What a program puts into a message.
 const PLACEHOLDER: &str = "name";

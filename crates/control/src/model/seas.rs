@@ -1,6 +1,6 @@
 //! Shared Ethernet adapters as the rules of [`fabric::sea`] see them.
 
-use super::resolve::network::{trunks, vlans};
+use super::resolve::network::{netaddr, trunks, vlans};
 use super::{Desired, MAIN, home};
 use crate::error::ApiError;
 use crate::tokens::Place;
@@ -145,6 +145,17 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
                 let help = "write token=etcd:http://HOST:2379/trunkline/sea";
                 return refuse(format!("token {token}: {what}"), help);
             }
+        }
+        let asked = attr::sea::NETADDR.of(set).unwrap_or("0");
+        let problem = match netaddr(asked) {
+            Ok(Some(_)) if control_of(set).is_none() => Some("says nothing without a partner"),
+            Ok(_) => None,
+            Err(what) => Some(what),
+        };
+        if let Some(what) = problem {
+            let refusal = ApiError::invalid(format!("sea `{name}`: netaddr {asked} {what}"));
+            let help = "name an address that always answers, such as netaddr=192.0.2.1, beside ctl_chan or token; 0 is none";
+            return Err(refusal.on(attr::sea::NETADDR.name).help(help));
         }
         if let Some(other) = owners.insert(real, name) {
             let problem = format!("sea `{other}` has the uplink `{real}`");

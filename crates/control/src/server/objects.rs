@@ -75,6 +75,9 @@ pub struct FailoverView {
     pub takeovers: u64,
     /// Since when it is in this state, in milliseconds since 1970.
     pub since_ms: u64,
+    /// Whether `netaddr` answers, if one is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<bool>,
 }
 
 impl FailoverView {
@@ -98,6 +101,7 @@ impl FailoverView {
             partner: now.partner,
             takeovers: now.takeovers,
             since_ms: now.since_ms,
+            answers: now.answers,
         })
     }
 }

@@ -110,7 +110,9 @@ pub(super) fn encode(beacon: &Beacon, number: u64) -> [u8; BYTES] {
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
     bytes[16..24].copy_from_slice(&beacon.identity.to_le_bytes());
     let mode = Mode::ALL.iter().position(|mode| *mode == beacon.mode).expect("it is one of them");
-    bytes[24..27].copy_from_slice(&[mode as u8, beacon.priority, u8::from(beacon.fit)]);
+    // One of before says nothing of addresses, and asks for none.
+    let bits = [u8::from(beacon.fit), u8::from(!beacon.reaches)];
+    bytes[24..28].copy_from_slice(&[mode as u8, beacon.priority, bits[0], bits[1]]);
     for (vids, at) in [(&beacon.has, 32), (&beacon.claims, 544)] {
         for vid in vids {
             bytes[at + usize::from(vid.get() / 8)] |= 1 << (vid.get() % 8);
@@ -135,6 +137,7 @@ pub(super) fn decode(bytes: &[u8; BYTES]) -> Option<(Beacon, u64)> {
         mode: *Mode::ALL.get(usize::from(bytes[24]))?,
         priority: bytes[25],
         fit: bytes[26] != 0,
+        reaches: bytes[27] == 0,
         has: vids(32),
         claims: vids(544),
     };
@@ -157,7 +160,15 @@ mod tests {
 
     fn beacon(identity: u64) -> Beacon {
         let (has, claims) = (vids(&[1, 20, 4094]), vids(&[20]));
-        Beacon { identity, mode: Mode::Sharing, priority: 3, fit: true, has, claims }
+        Beacon {
+            identity,
+            mode: Mode::Sharing,
+            priority: 3,
+            fit: true,
+            reaches: false,
+            has,
+            claims,
+        }
     }
 
     #[test]

@@ -215,7 +215,7 @@ mod tests {
     fn beacon() -> Beacon {
         let (has, claims) = (vids(&[1, 2]), vids(&[1, 2]));
         let mode = switch::failover::Mode::Auto;
-        Beacon { identity: 7, mode, priority: 1, fit: true, has, claims }
+        Beacon { identity: 7, mode, priority: 1, fit: true, reaches: true, has, claims }
     }
 
     /// A lease whose answers are the test's.

@@ -384,6 +384,9 @@ objects! {
         LINK: str = Text { bytes_max: 15 }, Derived("the interface of `real_adapter`"), Live, "",
             "The interface of the host without whose carrier it bridges nothing, if it has a `ctl_chan` or a `token`: such as the network card of the bridge that the \
              uplink's interface is attached to.";
+        NETADDR: str = Text { bytes_max: 15 }, Is("0"), Live, "",
+            "An IPv4 address outside that is asked for each second, such as the gateway's, without a tag and by ARP; 0: none. Of two partners, the one that it answers \
+             is preferred, before `ha_mode` and `priority`; three questions in a row without an answer count as none, and three with one as one again.";
         THREAD: u64 = Number { min: 0, max: 0 }, Is("0"), Live, "",
             "0: the channels bridge, each for the queues that it has. Threads of its own, as the original has with 1, there are none.";
     }

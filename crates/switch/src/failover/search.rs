@@ -1,7 +1,7 @@
 //! All orders of everything that can happen to two adapters, breadth first: no VLAN ever has two bridges, and from everywhere there is a way to one.
 //!
 //! What can happen: beats in any order; beacons lost, doubled, overtaken; a process stopped and continued, killed (its tokens are free) and started,
-//! both at once at the beginning; links down and up; other settings; the data path quiet at any time after a close, or not yet.
+//! both at once at the beginning; links down and up; addresses that answer and do not; other settings; the data path quiet at any time after a close, or not yet.
 //!
 //! With leases for locks: renewals at any time or never; deadlines that pass, also while a process is stopped; leases that run out after them; tokens that are had and
 //! not told of yet, or never; a process killed with or without who renews for it, its tokens free at once or when its lease runs out.
@@ -67,6 +67,7 @@ enum Happens {
     Kill,
     Start,
     Link(bool),
+    Reaches(bool),
     Reload,
     Quiet,
     /// With who renews for it.
@@ -118,6 +119,8 @@ struct Case {
     settings: [Vec<Settings>; 2],
     /// Tokens are leases.
     leases: bool,
+    /// Both ask for an address.
+    asks: bool,
     /// It begins when both have been there for a while.
     later: bool,
     planted: Option<Planted>,
@@ -128,7 +131,8 @@ impl Case {
         let of = |who: usize| {
             modes[who].iter().map(|mode| settings(*mode, priorities[who], vlans)).collect()
         };
-        Case { settings: [of(0), of(1)], leases: false, later: false, planted: None }
+        let settings = [of(0), of(1)];
+        Case { settings, leases: false, asks: false, later: false, planted: None }
     }
 
     fn machine(&self, who: usize, setting: usize) -> Machine {
@@ -202,6 +206,9 @@ impl Case {
             }
             Happens::Link(up) if node.machine.as_ref()?.fit != up => {
                 world.step(who, Event::Link(up));
+            }
+            Happens::Reaches(answered) if node.machine.as_ref()?.reaches != answered => {
+                world.step(who, Event::Reaches(answered));
             }
             Happens::Reload if self.settings[who].len() > 1 => {
                 node.setting = (node.setting + 1) % self.settings[who].len();
@@ -355,13 +362,14 @@ impl World {
             return Some("a bridge whose link is down");
         }
         let rank = |who: usize| {
-            let Settings { mode, priority, .. } =
-                self.nodes[who].machine.as_ref().expect("it lives").settings;
-            (Machine::rank(mode, priority, who as u64), mode)
+            let machine = self.nodes[who].machine.as_ref().expect("it lives");
+            let Settings { mode, priority, .. } = machine.settings;
+            let rank = Machine::rank(mode, machine.reaches, priority, who as u64);
+            (rank, (mode, rank.1))
         };
         let ((one, first), (other, second)) = (rank(0), rank(1));
         // What does not yield keeps what it has, also of one that came to be like it.
-        let free = first != second || !matches!(first, Mode::Sharing | Mode::Disabled);
+        let free = first != second || !matches!(first.0, Mode::Sharing | Mode::Disabled);
         let worse = usize::from(one < other);
         let strays = free && fit(0) && fit(1) && !self.nodes[worse].bridges.is_empty();
         strays.then_some("a bridge at the wrong one")
@@ -403,8 +411,10 @@ fn search(case: &Case, most: usize) -> Result<usize, (String, Vec<(usize, Happen
         }
         for who in 0..2 {
             let leased = if case.leases { &WITH_LEASES[..] } else { &[] };
+            let asked = [Happens::Reaches(false), Happens::Reaches(true)];
+            let asked = if case.asks { &asked[..] } else { &[] };
             let all = HAPPENS.into_iter().chain([Happens::Reload]);
-            for happens in all.chain(leased.iter().copied()) {
+            for happens in all.chain(leased.iter().chain(asked).copied()) {
                 let Some(then) = case.after(&world, who, happens) else { continue };
                 if let std::collections::hash_map::Entry::Vacant(free) =
                     came_from.entry(digest(&then))
@@ -430,10 +440,17 @@ fn cases() -> Vec<Case> {
         Case::of([&[Auto, Standby], &[Auto]], [1, 1], &one),
         Case::of([&[Standby], &[Auto, Disabled]], [1, 2], &one),
         Case::of([&[Sharing, Auto], &[Sharing]], [1, 2], &two),
+        asking(Case::of([&[Auto], &[Auto]], [1, 2], &one)),
+        asking(Case::of([&[Sharing], &[Sharing, Standby]], [1, 2], &two)),
         leased(Case::of([&[Auto], &[Auto]], [1, 2], &one)),
+        asking(leased(Case::of([&[Auto], &[Standby, Disabled]], [1, 2], &one))),
         Case { later: true, ..leased(Case::of([&[Auto, Standby], &[Auto]], [1, 1], &one)) },
         Case { later: true, ..leased(Case::of([&[Sharing], &[Sharing]], [1, 2], &two)) },
     ]
+}
+
+fn asking(case: Case) -> Case {
+    Case { asks: true, ..case }
 }
 
 fn leased(case: Case) -> Case {
@@ -468,6 +485,7 @@ fn what_is_broken_on_purpose_is_found() {
         (Planted::ForgetsAtReload, "a bridge at the wrong one"),
         (Planted::NeverYields, "a bridge at the wrong one"),
         (Planted::StaysInLimbo, "a bridge whose link is down"),
+        (Planted::IgnoresAnswers, "a bridge at the wrong one"),
         (Planted::OutlivesItsLease, "a bridge without its token"),
         (Planted::RenewsWithoutLoss, "a bridge without its token"),
         (Planted::RenewsBeforeQuiet, "a bridge without its token"),

@@ -135,6 +135,36 @@ fn limbo_ends_when_the_link_is_back() {
 }
 
 #[test]
+fn who_is_answered_bridges_and_if_neither_is_it_is_as_before() {
+    let vlans = [(10, 0), (20, 1)];
+    let mut pair = pair(settings(Mode::Auto, 1, &vlans), settings(Mode::Standby, 2, &vlans));
+    pair.tell(0, Event::Reaches(false));
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    let causes = [0, 1].map(|who| pair.machines[who].state().1);
+    assert_eq!(causes, [Cause::Unanswered, Cause::PartnerUnanswered]);
+    pair.tell(1, Event::Reaches(false));
+    assert_eq!(pair.states(), [State::Primary, State::Standby]);
+    assert_eq!(pair.machines[0].state().1, Cause::Preferred);
+    pair.tell(1, Event::Reaches(true));
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    // A link that is down is worse than an address that does not answer.
+    pair.tell(1, Event::Link(false));
+    assert_eq!(pair.states(), [State::Primary, State::Limbo]);
+    pair.tell(1, Event::Link(true));
+    pair.tell(0, Event::Reaches(true));
+    assert_eq!(pair.states(), [State::Primary, State::Standby]);
+    // Nobody shares with one that is not answered, and who never yields asks in vain.
+    let sharing = || settings(Mode::Sharing, 1, &vlans);
+    pair.tell(1, Event::Settings(settings(Mode::Sharing, 2, &vlans)));
+    pair.tell(0, Event::Settings(sharing()));
+    assert_eq!(pair.states(), [State::PrimarySharing, State::BackupSharing]);
+    pair.tell(0, Event::Reaches(false));
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    pair.tell(0, Event::Settings(Settings { mode: Mode::Disabled, ..sharing() }));
+    assert_eq!(pair.states(), [State::Primary, State::Backup]);
+}
+
+#[test]
 fn shared_vlans_go_to_who_is_left_and_differing_ones_to_who_has_them() {
     let both = [(10, 0), (20, 1), (30, 2)];
     let mut pair = pair(settings(Mode::Sharing, 1, &both), settings(Mode::Sharing, 2, &both));

@@ -577,8 +577,15 @@ fn failover(view: &FailoverView) -> String {
     let vlans: Vec<String> = view.vlans.iter().map(u16::to_string).collect();
     let vlans = if vlans.is_empty() { "none".to_owned() } else { vlans.join(",") };
     let partner = view.partner.as_deref().unwrap_or("none is heard");
+    let netaddr = match view.answers {
+        None => "",
+        Some(true) => "; netaddr answers",
+        Some(false) => "; netaddr does not answer",
+    };
     let FailoverView { state, reason, takeovers, .. } = view;
-    format!("{state}: {reason}; bridges VLANs {vlans}; partner: {partner}; takeovers: {takeovers}")
+    format!(
+        "{state}: {reason}; bridges VLANs {vlans}; partner: {partner}{netaddr}; takeovers: {takeovers}"
+    )
 }
 
 fn object_page(object: Object, view: &ObjectView) -> String {

@@ -131,6 +131,16 @@ fn a_shared_adapter_inside() {
     );
     server.until("the event", |server| server.ok("events --of ent2").contains("failover"));
     server.ok("sea set ent2 --link lo");
+    let asked = server.run("sea set ent2 --netaddr gateway");
+    let why = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert_eq!(asked.status.code(), Some(2), "{asked:?}");
+    assert!(why.contains("netaddr gateway is no IPv4 address"), "{why}");
+    assert_eq!(server.ok("ioscli chdev -dev ent2 -attr netaddr=192.0.2.1"), "ent2 changed\n");
+    server.until("the address to be given up", |server| {
+        server.ok("sea show ent2").contains("netaddr does not answer; takeovers")
+    });
+    assert_eq!(server.ok("ioscli lsdev -dev ent2 -attr netaddr"), "value\n\n192.0.2.1\n");
+    server.ok("ioscli chdev -dev ent2 -attr netaddr=0");
     server.until("limbo: lo is down", |server| server.ok("sea show ent2").contains("LIMBO"));
     server.ok("sea set ent2 --link ent1");
     server.ok("sea check");

@@ -7,6 +7,7 @@ use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
 use spec::{EthernetSpec, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
@@ -104,7 +105,25 @@ fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<Failover
         control,
         link: s::LINK.of(set).unwrap_or(interface).to_owned(),
         leaves: leaves.collect(),
+        netaddr: netaddr(s::NETADDR.of(set).unwrap_or("0")).unwrap_or_default(),
     })
+}
+
+/// An address that is asked for: 0 is none.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn netaddr(text: &str) -> Result<Option<Ipv4Addr>, &'static str> {
+    if text == "0" {
+        return Ok(None);
+    }
+    let address: Ipv4Addr = text.parse().map_err(|_| "is no IPv4 address")?;
+    let of_a_host = !address.is_unspecified()
+        && !address.is_loopback()
+        && !address.is_multicast()
+        && !address.is_broadcast();
+    if of_a_host { Ok(Some(address)) } else { Err("is not the address of a host") }
 }
 
 /// The shared adapter that has an uplink.
