@@ -150,7 +150,13 @@ impl Failover {
     ) -> io::Result<Failover> {
         let place = Place::open(outside, failover)?;
         let identity = memory::random::mix(memory::clock::ticks() ^ u64::from(std::process::id()));
-        let machine = Machine::new(identity, settings(spec, failover));
+        let mut machine = Machine::new(identity, settings(spec, failover));
+        let mut asks = Asks { station: station(identity), ..Asks::default() };
+        if failover.netaddr.is_some() {
+            (asks.address, asks.reach) = (failover.netaddr, Reach::unknown());
+            let acts = machine.step(Event::Reaches(false));
+            debug_assert!(acts.is_empty(), "it has nothing yet");
+        }
         let shared = Arc::new(Shared {
             next: Mutex::default(),
             wake: Condvar::new(),
@@ -168,7 +174,7 @@ impl Failover {
             closing: None,
             link_up: true,
             until_ns: 0,
-            asks: Asks { station: station(identity), ..Asks::default() },
+            asks,
             takeovers: 0,
             since: (None, 0),
         };
@@ -343,6 +349,7 @@ impl Driver {
         let address = self.spec.failover.as_ref().and_then(|failover| failover.netaddr);
         let Asks { station, address: before, .. } = self.asks;
         if address != before {
+            // Not as at the start: one that bridges does not let go of it to try an address.
             self.asks = Asks { station, address, ..Asks::default() };
             self.port.ask(None);
             self.step(Event::Reaches(true));

@@ -239,7 +239,7 @@ fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
         Side { kind, netaddr, ..Side::new(interface, priority, &control) }
     };
     let (first, second) = (side("up1", 1), side("up2", 2));
-    let (mut one, mut card) = first.start_alone();
+    let (mut one, card) = first.start_alone();
     let (mut other, _spare) = second.start_alone();
     let answers = |side: usize, yes: bool| {
         let path = format!("/proc/sys/net/ipv4/conf/{}/arp_ignore", answer_at[side]);
@@ -254,6 +254,14 @@ fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
     until(&mut one, "BACKUP");
     assert_eq!((status(&mut one).answers, status(&mut other).answers), (Some(false), Some(true)));
     assert!(status(&mut one).reason.contains("netaddr does not answer"), "{:?}", status(&mut one));
+    // One that comes back does not take the bridge to find that out.
+    one.kill();
+    drop(card);
+    let (mut one, mut card) = first.start_alone();
+    answers(0, false);
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    let now = status(&mut one);
+    assert_eq!((now.state.as_str(), now.takeovers, now.answers), ("BACKUP", 0, Some(false)));
     // If neither is answered it is as without an address.
     answers(1, false);
     until(&mut one, "PRIMARY");

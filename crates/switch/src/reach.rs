@@ -46,7 +46,7 @@ impl Question {
     }
 }
 
-/// Whether an address counts as one that answers: so since the start, and otherwise when [`IN_A_ROW`] questions say so.
+/// Whether an address counts as one that answers: so by default, and otherwise when [`IN_A_ROW`] questions say so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     lost: bool,
@@ -57,6 +57,12 @@ pub struct Reach {
 pub const IN_A_ROW: u8 = 3;
 
 impl Reach {
+    /// Of one that starts: no, until the first answer. Who comes back must not take the bridge from one that is answered to find out that it is not.
+    #[must_use]
+    pub fn unknown() -> Reach {
+        Reach { lost: true, against: IN_A_ROW - 1 }
+    }
+
     /// A question was answered in time, or was not; whether the address answers from now on.
     pub fn asked(&mut self, answered: bool) -> bool {
         self.against = if answered == self.lost { self.against + 1 } else { 0 };
@@ -134,5 +140,11 @@ mod tests {
         assert_eq!(tell("-"), "-");
         assert_eq!(tell("++-++-"), "------");
         assert_eq!(tell("+++"), "--+");
+        assert!(Reach::unknown().asked(true));
+        let mut reach = Reach::unknown();
+        assert_eq!(
+            [false, true, true, true].map(|it| reach.asked(it)),
+            [false, false, false, true]
+        );
     }
 }
