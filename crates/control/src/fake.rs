@@ -181,6 +181,7 @@ impl Books {
                 pauses: 0,
                 trouble: None,
                 balance: None,
+                resync: None,
             }),
         }
         Reply::Done

@@ -205,6 +205,7 @@ impl Link for SocketLink {
             }
             Request::Rollback(_) => (10, "roll LUs back"),
             Request::Detach(_) => (13, "detach LUs"),
+            Request::PutPool(spec) if !spec.mirror.is_empty() => (16, "mirror storage pools"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),
             _ => (0, ""),

@@ -247,8 +247,8 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
             == *now
     };
     let other = |now: &PoolSpec, then: &PoolSpec| {
-        let PoolSpec { pvs, leaving, doomed, snapshots, .. } = now.clone();
-        !same(now, &PoolSpec { pvs, leaving, doomed, snapshots, ..then.clone() })
+        let PoolSpec { pvs, mirror, leaving, doomed, snapshots, .. } = now.clone();
+        !same(now, &PoolSpec { pvs, mirror, leaving, doomed, snapshots, ..then.clone() })
     };
     let goes =
         now.iter().filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));

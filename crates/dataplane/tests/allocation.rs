@@ -177,6 +177,7 @@ fn run_lu(shares: bool) {
         pvs: vec![pv],
         shadow: memory.path().join("shadow"),
         fresh: true,
+        mirror: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -337,6 +337,7 @@ fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
         pvs: vec![pv.to_owned()],
         shadow: memory.path().join(name),
         fresh,
+        mirror: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

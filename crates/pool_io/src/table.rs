@@ -243,6 +243,8 @@ pub struct PoolView {
     pub pauses: u64,
     /// Chunks that move to where less is, while some do.
     pub balance: Option<Progress>,
+    /// Chunks that get what a PV that was away has missed, or of which legs may differ, while there are some.
+    pub resync: Option<Progress>,
     /// LUs that are being detached, or lose layers that they need no more, by number; in chunks of them.
     pub detaching: BTreeMap<u32, Progress>,
     /// What is wrong with it.

@@ -51,6 +51,7 @@ impl Place {
             pvs,
             shadow: memory.path().join("shadow"),
             fresh: true,
+            mirror: Vec::new(),
             joining: Vec::new(),
             leaving: Vec::new(),
             doomed: Vec::new(),

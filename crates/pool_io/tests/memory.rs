@@ -24,6 +24,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         pvs: vec![pv],
         shadow: folder.join("shadow"),
         fresh: true,
+        mirror: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

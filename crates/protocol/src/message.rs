@@ -22,6 +22,7 @@ pub const VERSION: u32 = 2;
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools. 8: [`Request::ChangesOf`]. 9:
 /// [`Request::Trace`]. 10: snapshots, clones and [`Request::Rollback`]. 11: uplinks by packet sockets. 12: rollbacks of
 /// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`]. 15: failover by leases ([`crate::opener::Tokens`]).
+/// 16: failure groups of a pool ([`PoolSpec::mirror`]).
 /// 17: an address outside that is asked for ([`spec::FailoverSpec::netaddr`]).
 pub const MINOR: u32 = 17;
 
@@ -370,6 +371,9 @@ pub struct PoolStatus {
     /// Chunks that move to where less is, after PVs have come or gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<ProgressStatus>,
+    /// PVs that were away get what they missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resync: Option<ProgressStatus>,
     /// Snapshots that were made just now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotStatus>,
@@ -458,6 +462,29 @@ pub struct PvStatus {
     /// It leaves: how far its chunks are elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<ProgressStatus>,
+    /// Its failure group: 0, or 1 if it is of the mirror.
+    #[serde(default)]
+    pub group: u8,
+    /// Whether it is used.
+    #[serde(default, skip_serializing_if = "is_active")]
+    pub state: PvState,
+}
+
+/// Whether a PV of a pool is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PvState {
+    /// It is read and written.
+    #[default]
+    Active,
+    /// It failed, or was not there when the pool was opened: the other failure group serves, and it is looked for.
+    Away,
+    /// It was away, and chunks have not got what it missed so far ([`PoolStatus::resync`]): no PV of the other group can be done without.
+    Resyncing,
+}
+
+fn is_active(state: &PvState) -> bool {
+    *state == PvState::Active
 }
 
 /// An LU of a pool.

@@ -17,6 +17,9 @@ pub struct PoolSpec {
     pub server: String,
     /// Its PVs: regular files or block devices, in any order.
     pub pvs: Vec<PathBuf>,
+    /// Those of its PVs that are in the second failure group: each chunk is on a PV of either. Of PVs that are in the pool already it says nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirror: Vec<PathBuf>,
     /// A file in a tmpfs that holds what is not on the PVs yet while the data plane restarts.
     pub shadow: PathBuf,
     /// It was never open: it is made, on PVs that hold nothing.

@@ -295,6 +295,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             joining: pvs.iter().filter(new).cloned().collect(),
             leaving: members.into_iter().flatten().filter(unwanted).cloned().collect(),
             pvs,
+            mirror: Vec::new(),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept

@@ -427,6 +427,7 @@ mod tests {
                     pvs: Vec::new(),
                     shadow: PathBuf::new(),
                     fresh: false,
+                    mirror: Vec::new(),
                     joining: Vec::new(),
                     leaving: Vec::new(),
                     doomed: Vec::new(),
@@ -439,6 +440,7 @@ mod tests {
                 pauses: paused,
                 trouble: trouble.map(str::to_owned),
                 balance: None,
+                resync: None,
                 snapshots: Vec::new(),
             });
             status

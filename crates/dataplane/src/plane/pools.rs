@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use block::{Files as _, OpenEvent, VolumeError};
+use pool::format::MemberState;
 use pool_io::{PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvStatus,
-    Reply, Request, RollbackSpec, SnapshotStatus,
+    DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
+    PvStatus, Reply, Request, RollbackSpec, SnapshotStatus,
 };
 use spec::{LuSpec, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
@@ -146,10 +147,10 @@ impl Kit {
         let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
-                let PoolSpec { fresh, pvs, joining, leaving, doomed, snapshots, .. } =
+                let PoolSpec { fresh, pvs, mirror, joining, leaving, doomed, snapshots, .. } =
                     open.spec.clone();
-                let there =
-                    PoolSpec { fresh, pvs, joining, leaving, doomed, snapshots, ..spec.clone() };
+                let there = PoolSpec { fresh, pvs, mirror, joining, ..spec.clone() };
+                let there = PoolSpec { leaving, doomed, snapshots, ..there };
                 if there != open.spec {
                     let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
@@ -307,6 +308,12 @@ impl OpenPool {
             bytes: u64::from(pv.space.chunks) * CHUNK,
             free_bytes: u64::from(pv.space.free) * CHUNK,
             leaving: pv.leaving.map(progress),
+            group: pv.space.group,
+            state: match pv.space.state {
+                MemberState::Stale => PvState::Away,
+                MemberState::Returning => PvState::Resyncing,
+                MemberState::In | MemberState::Leaving | MemberState::Gone => PvState::Active,
+            },
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
             number: lu.lu,
@@ -326,6 +333,7 @@ impl OpenPool {
             pauses: view.pauses,
             trouble: view.trouble,
             balance: view.balance.map(progress),
+            resync: view.resync.map(progress),
             snapshots: self.made.values().cloned().collect(),
         }
     }

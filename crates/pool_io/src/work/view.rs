@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use memory::clock;
-use pool::Balance;
 use pool::format::MemberState;
+use pool::{Balance, Resync};
 
 use super::Work;
 use crate::table::{Progress, PvView};
@@ -15,6 +15,7 @@ use crate::table::{Progress, PvView};
 pub(super) enum Of {
     Pv(u16),
     Balance,
+    Resync,
     Lu(u32),
 }
 
@@ -37,10 +38,14 @@ impl Work {
         let Balance { planned, over, failed } = self.core.balance();
         let balance = Progress { planned, moved: over - failed, failed, left_s: None };
         let balance = (over < planned || failed > 0).then(|| self.paced(Of::Balance, balance));
+        let Resync { planned, over, failed } = self.core.resync();
+        let resync = Progress { planned, moved: over.saturating_sub(failed), failed, left_s: None };
+        let resync = (over < planned || failed > 0).then(|| self.paced(Of::Resync, resync));
         let partings = self.all_partings();
         self.paces.retain(|of, _| match of {
             Of::Pv(pv) => leaving.contains_key(pv),
             Of::Balance => balance.is_some(),
+            Of::Resync => resync.is_some(),
             Of::Lu(lu) => partings.contains_key(lu),
         });
         let mut view = self.shared.view();
@@ -51,6 +56,7 @@ impl Work {
         view.pvs = self.core.pvs().filter_map(pv).collect();
         view.pvs.extend(self.going());
         view.balance = balance;
+        view.resync = resync;
         view.detaching = partings;
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);

@@ -1,7 +1,7 @@
 //! Storage pools, as far as they are looked at.
 
 use super::*;
-use protocol::message::{LuStatus, ProgressStatus, PvStatus};
+use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever_reads_events() {
@@ -24,6 +24,8 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             bytes: 5000,
             free_bytes,
             leaving,
+            group: 0,
+            state: PvState::Active,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
         let lu = LuStatus {
