@@ -406,6 +406,8 @@ pub struct Pool {
     promised: BTreeMap<u64, Vec<Promised>>,
     /// With the PVs that they need.
     ops: BTreeMap<u64, (Op, [Option<u16>; 2])>,
+    /// How many of them each PV has.
+    load: BTreeMap<u16, u32>,
     writes: BTreeMap<u64, slots::Writing>,
     jobs: BTreeMap<u64, Job>,
     /// Flushes under way, by LU, and those that come after them.
@@ -466,6 +468,7 @@ impl Pool {
     fn give(&mut self, op: Op, effect: impl FnOnce(u64) -> Effect) {
         let number = self.number();
         let effect = effect(number);
+        effect.pvs().into_iter().flatten().for_each(|pv| *self.load.entry(pv).or_default() += 1);
         self.ops.insert(number, (op, effect.pvs()));
         self.effects.push(effect);
     }
@@ -500,6 +503,9 @@ impl Pool {
     /// Takes what became of an effect. A number that is not under way is ignored.
     pub fn done(&mut self, op: u64, outcome: Outcome) {
         let Some((what, pvs)) = self.ops.remove(&op) else { return };
+        for pv in pvs.into_iter().flatten() {
+            self.load.entry(pv).and_modify(|load| *load -= 1);
+        }
         if self.phase == Phase::Stopped {
             return;
         }

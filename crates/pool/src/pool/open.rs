@@ -199,6 +199,7 @@ impl Pool {
             full: Full::default(),
             promised: BTreeMap::new(),
             ops: BTreeMap::new(),
+            load: BTreeMap::new(),
             writes: BTreeMap::new(),
             jobs: BTreeMap::new(),
             syncs: BTreeMap::new(),

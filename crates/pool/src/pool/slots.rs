@@ -431,7 +431,7 @@ impl Pool {
         self.piece_done(piece, None);
     }
 
-    /// Reads from a leg that was not tried, of those that may be read.
+    /// Reads from a leg that was not tried, of those that may be read: that whose PV has less to do.
     fn fetch(&mut self, fetch: Fetch) {
         let last = self.reads_last();
         let first_alone = self.mends.may_differ(fetch.piece.key);
@@ -440,7 +440,8 @@ impl Pool {
         };
         let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
         let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
-        let Some(leg) = (if last { legs.next_back() } else { legs.next() }) else {
+        let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();
+        let Some(leg) = (if last { legs.next_back() } else { legs.min_by_key(load) }) else {
             return self.piece_done(&fetch.piece, Some(Fault::Medium));
         };
         let (pv, at, bytes) = (leg.id.pv, byte_of(leg.id, fetch.at), fetch.bytes);
