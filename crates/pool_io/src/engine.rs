@@ -55,6 +55,7 @@ struct Io<T> {
     buf: IoBuf,
     done: u64,
     passed: u8,
+    since: Instant,
     what_for: T,
 }
 
@@ -142,6 +143,17 @@ impl<T> Engine<T> {
         self.ios.values().all(|io| io.lane != lane)
     }
 
+    /// Since when the oldest of these operations on a lane is under way.
+    pub(crate) fn oldest(&self, lane: u16, which: impl Fn(&T) -> bool) -> Option<Instant> {
+        let those = self.ios.values().filter(|io| io.lane == lane && which(&io.what_for));
+        those.map(|io| io.since).min()
+    }
+
+    /// What operations on a lane are for, to be changed: whoever waited for one that hangs need not. Its memory is there until it is over.
+    pub(crate) fn reasons(&mut self, lane: u16) -> impl Iterator<Item = &mut T> {
+        self.ios.values_mut().filter(move |io| io.lane == lane).map(|io| &mut io.what_for)
+    }
+
     /// Gives up those of these on which nothing is under way, and leaves the others.
     pub(crate) fn leave_idle(&mut self, lanes: &mut Vec<u16>) {
         lanes.retain(|lane| {
@@ -185,7 +197,18 @@ impl<T> Engine<T> {
     ) -> u32 {
         // Whoever took the buffer asked for at least so many.
         let buf = buffer.as_ref().map_or(IoBuf::EMPTY, |buffer| buffer.part(0, len as usize));
-        let io = Io { lane, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
+        let io = Io {
+            lane,
+            op,
+            offset,
+            len,
+            buffer,
+            buf,
+            done: 0,
+            passed: 0,
+            since: clock::instant(),
+            what_for,
+        };
         let tag = self.insert(io);
         self.submit(tag);
         tag

@@ -113,7 +113,8 @@ impl LuLane {
         let rung = Lasting::new(4096).map_err(|error| error.to_string())?;
         let bell = ring.register(answers.bell.0.as_fd()).map_err(|error| error.to_string())?;
         let mut pvs: Vec<Option<Box<dyn Lane>>> = Vec::new();
-        for (number, pv) in volume.shared.pvs() {
+        let theirs = if volume.shared.mirrors { Vec::new() } else { volume.shared.pvs() };
+        for (number, pv) in theirs {
             pvs.resize_with(usize::from(number), || None);
             match pv.volume.lane_at(ring, Seat::part(id, 1 + number)) {
                 Ok(lane) => pvs.push(Some(lane)),

@@ -33,6 +33,7 @@
 //! keeps no copy of it: what waits for space costs some hundred bytes, however large it is.
 #![forbid(unsafe_code)]
 
+mod away;
 mod chain;
 mod engine;
 mod lane;
@@ -54,7 +55,7 @@ pub use table::{PoolView, Progress, PvView};
 pub use thread::{PoolHandle, Pools};
 
 /// Why a pool is not made, opened or changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{what}{}", .help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub struct PoolError {
     /// What is wrong.

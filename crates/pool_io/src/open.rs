@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use block::{FileVolume, Volume, VolumeError};
 use pool::format::{
-    CHUNK_BYTES, LABEL_BYTES, Label, MARKS_AT, MemberState, Place, SECTOR_BYTES, Superblock, Uuid,
+    CHUNK_BYTES, LABEL_BYTES, Label, MARKS_AT, Member, MemberState, Place, SECTOR_BYTES,
+    Superblock, Uuid,
 };
-use pool::{NewPv, Policy, Pool, Shadow as Left, Source, choose, make, superblocks};
+use pool::{
+    NewPv, NotOpened, Policy, Pool, ReadFailed, Shadow as Left, Source, choose, make, superblocks,
+};
 use spec::PoolSpec;
 
 use crate::PoolError;
@@ -15,9 +18,9 @@ use crate::post::Inbox;
 use crate::remote::{PvLane, Reading, Refused};
 use crate::shadow::Shadow;
 use crate::signature;
-use crate::table::{OpenPv, Shared};
-use crate::thread::{Candidate, Opening};
-use crate::work::{Work, chunks_for};
+use crate::table::{Absent, OpenPv, Shared};
+use crate::thread::{Candidate, NotThere, Opening};
+use crate::work::{DEADLINE, Work, chunks_for};
 
 /// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet. With it the PVs that have left it and that a process
 /// before did not come to erase, or not to the end: to be erased when it serves, for then it is durable that they have left.
@@ -26,24 +29,47 @@ pub(crate) fn open(
     number: u32,
     opening: Opening,
 ) -> Result<(Work, Vec<OpenPv>), PoolError> {
-    let Opening { spec, owner, pvs, shadow } = opening;
-    let lanes: Result<Vec<PvLane<'_>>, PoolError> =
-        pvs.iter().map(|candidate| lane_of(inbox, &candidate.pv)).collect();
-    let mut lanes = lanes?;
+    let Opening { spec, owner, candidates: (pvs, mut absent), shadow } = opening;
+    let limit = (!spec.mirror.is_empty() && !spec.fresh).then_some(DEADLINE);
+    let (mut candidates, mut lanes) = (Vec::new(), Vec::new());
     let mut whole = true;
-    for (candidate, lane) in pvs.iter().zip(&lanes) {
-        if candidate.must {
-            whole &= look(&spec, owner.pool, &candidate.pv, lane)?.is_some();
+    for candidate in pvs {
+        let lane = lane_of(inbox, &candidate.pv).map(|lane| lane.at_most(limit));
+        let found = lane.and_then(|lane| {
+            let whole = !candidate.must || look(&spec, owner.pool, &candidate.pv, &lane)?.is_some();
+            Ok((lane, whole))
+        });
+        match found {
+            Ok((lane, is_whole)) => {
+                whole &= is_whole;
+                candidates.push(candidate);
+                lanes.push(lane);
+            }
+            // The pool may do without it.
+            Err(error) if candidate.must && !spec.fresh => {
+                absent.push(NotThere { path: candidate.pv.path, error });
+            }
+            Err(error) => return Err(error),
         }
     }
+    let pvs = candidates;
     if !whole {
         new_pool(owner.pool, &pvs, &lanes)?;
     }
-    let (superblock, order) = in_order(owner.pool, &pvs, &lanes)?;
+    let chosen = in_order(owner.pool, &pvs, &lanes, &mut absent);
+    // Why one is not there says more than that too few are.
+    let first =
+        |absent: Vec<NotThere>, error| absent.into_iter().next().map_or(error, |one| one.error);
+    let (superblock, mut order) = match chosen {
+        Ok(chosen) => chosen,
+        Err(error) => return Err(first(absent, error)),
+    };
+    if !superblock.mirrors() && !absent.is_empty() {
+        return Err(absent.swap_remove(0).error);
+    }
     let may_be_gone = pvs.iter().zip(&lanes).filter(|(candidate, _)| !candidate.must);
     let gone = may_be_gone.filter(|(candidate, lane)| is_gone(&superblock, &candidate.pv, lane));
     let gone = gone.map(|(candidate, _)| candidate.pv.clone()).collect();
-    let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
     let layout: Vec<_> = superblock
         .members
         .iter()
@@ -55,14 +81,32 @@ pub(crate) fn open(
     })?;
     let left = shadow.left(owner);
     let left = left.map(|(epoch, chunks, parts)| {
-        (epoch, Left::of(owner.server, epoch, chunks, parts.iter().copied()), parts)
+        let of = (epoch, chunks, parts.iter().copied());
+        (epoch, Left::of(owner.server, of.0, of.1, of.2, shadow.lost()), parts)
     });
-    let mut source = Reading(order.iter().map(|at| at.map(|at| &lanes[at])).collect());
     let known = left.as_ref().map(|(_, left, _)| left);
     let policy = Policy { layers: true, ..Policy::default() };
-    let mut core = Pool::open(&mut source, owner.server, known, policy)
-        .map_err(|error| PoolError { what: error.to_string(), help: None })?;
-    drop(source);
+    let mut core = loop {
+        let mut source = Reading(order.iter().map(|at| at.map(|at| &lanes[at])).collect());
+        let error = match Pool::open(&mut source, owner.server, known, policy) {
+            Ok(core) => break core,
+            Err(error) => error,
+        };
+        let told = PoolError { what: error.to_string(), help: None };
+        match error {
+            // One that fails is as one that is not there.
+            NotOpened::Read(ReadFailed { pv, .. }) if superblock.mirrors() => {
+                let Some(at) = order.get_mut(usize::from(pv)).and_then(Option::take) else {
+                    return Err(told);
+                };
+                absent.push(NotThere { path: pvs[at].pv.path.clone(), error: unread(&pvs[at].pv) });
+            }
+            NotOpened::Missing(_) => return Err(first(absent, told)),
+            _ => return Err(told),
+        }
+    };
+    let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
+    let absent = known_by(&superblock, &order, absent, &spec);
     let epoch = core.superblock().epoch;
     // What holds for neither this epoch nor the one before it the core has not taken up, and nobody may find it later.
     let ours = core.superblock().owners[0].server == owner.server;
@@ -80,7 +124,8 @@ pub(crate) fn open(
     // Before the epoch is raised: it holds for this one and the next.
     shadow.holds_for(owner, epoch);
     core.start();
-    let shared = Shared::new(&spec.name, owner.pool, open, shadow);
+    let mirrors = superblock.mirrors();
+    let shared = Shared::new(&spec.name, (owner.pool, mirrors), (open, absent), shadow);
     // The others are given up.
     let lanes = order.iter().map(|at| at.and_then(|at| lanes[at].keep())).collect();
     Ok((Work::new(number, owner, Arc::new(shared), core, lanes), gone))
@@ -91,6 +136,28 @@ pub(crate) fn erase(inbox: &Inbox, pv: &OpenPv) {
     let Ok(lane) = lane_of(inbox, pv) else { return };
     let erased = MARKS_AT.into_iter().all(|at| lane.write(at, &[0; SECTOR_BYTES]).is_ok());
     let _ = erased && lane.flush().is_ok();
+}
+
+/// Where members are that are not there: the paths that are left over, of the same failure group first.
+fn known_by(
+    superblock: &Superblock,
+    order: &[Option<usize>],
+    mut absent: Vec<NotThere>,
+    spec: &PoolSpec,
+) -> Absent {
+    let members = (0..).zip(&superblock.members).zip(order);
+    let missing =
+        members.filter(|((_, member), at)| at.is_none() && member.state != MemberState::Gone);
+    let of = |(number, member): (u16, &Member)| {
+        let group = |one: &NotThere| u8::from(spec.mirror.contains(&one.path)) == member.group;
+        let at = absent.iter().position(group).or((!absent.is_empty()).then_some(0));
+        match at.map(|at| absent.remove(at)) {
+            Some(NotThere { path, error }) => (number, path, Some(error.to_string())),
+            // Nobody said where it is.
+            None => (number, member.pv.to_string().into(), None),
+        }
+    };
+    missing.map(|(member, _)| member).map(of).collect()
 }
 
 /// A lane of the thread to a PV.
@@ -105,11 +172,13 @@ pub(crate) fn chunks_of(pv: &FileVolume) -> u32 {
     chunks_for(pv.geometry().bytes / CHUNK_BYTES * CHUNK_BYTES)
 }
 
+fn unread(pv: &OpenPv) -> PoolError {
+    let what = format!("PV {} cannot be read", pv.path.display());
+    PoolError::new(what, "see whether the device is in order")
+}
+
 fn front(pv: &OpenPv, lane: &PvLane<'_>) -> Result<Vec<u8>, PoolError> {
-    lane.read(0, 0, signature::FRONT).map_err(|_| {
-        let what = format!("PV {} cannot be read", pv.path.display());
-        PoolError::new(what, "see whether the device is in order")
-    })
+    lane.read(0, 0, signature::FRONT).map_err(|_| unread(pv))
 }
 
 /// What a PV says of itself, if it is of the pool; one of another pool is refused.
@@ -170,7 +239,7 @@ fn look(
 /// Whether a PV can be added to a pool that is open.
 pub(crate) fn may_join(
     pool: &Superblock,
-    pv: &OpenPv,
+    (pv, group): (&OpenPv, u8),
     lane: &PvLane<'_>,
 ) -> Result<NewPv, PoolError> {
     let front = front(pv, lane)?;
@@ -184,7 +253,15 @@ pub(crate) fn may_join(
     if let (None, Some(found)) = (label, signature::found(&front)) {
         return Err(holds(pv, found));
     }
-    let new = NewPv { pv: fresh_uuid(), chunks: chunks_of(&pv.volume), tier: 0, group: 0 };
+    let there = |member: &&Member| member.state != MemberState::Gone && member.group == group;
+    if !pool.members.iter().any(|member| there(&member)) {
+        let what = format!("PV {} cannot begin another failure group", pv.path.display());
+        return Err(PoolError::new(
+            what,
+            "add it to a failure group that the pool has; one with a mirror is made so from the beginning",
+        ));
+    }
+    let new = NewPv { pv: fresh_uuid(), chunks: chunks_of(&pv.volume), tier: 0, group };
     make(pool.pool, &[new]).map(|_| new).map_err(|error| too_small(pv, &error))
 }
 
@@ -192,9 +269,15 @@ pub(crate) fn may_join(
 fn new_pool(pool: Uuid, pvs: &[Candidate], lanes: &[PvLane<'_>]) -> Result<(), PoolError> {
     let new = |candidate: &Candidate| {
         let chunks = chunks_of(&candidate.pv.volume);
-        NewPv { pv: fresh_uuid(), chunks, tier: 0, group: 0 }
+        NewPv { pv: fresh_uuid(), chunks, tier: 0, group: candidate.group }
     };
     let new: Vec<NewPv> = pvs.iter().map(new).collect();
+    if !new.is_empty() && new.iter().all(|pv| pv.group == 1) {
+        return Err(PoolError::new(
+            "all its PVs are in the second failure group",
+            "leave some to the first: each chunk is on a PV of either",
+        ));
+    }
     let (_, parts) = make(pool, &new).map_err(|error| {
         let small = new
             .iter()
@@ -224,13 +307,23 @@ fn in_order(
     pool: Uuid,
     pvs: &[Candidate],
     lanes: &[PvLane<'_>],
+    absent: &mut Vec<NotThere>,
 ) -> Result<(Superblock, Vec<Option<usize>>), PoolError> {
     let plain = |what: String| PoolError { what, help: None };
     let mut source = Reading(lanes.iter().map(Some).collect());
     let mut copies: Vec<(bool, (Superblock, Place))> = Vec::new();
     let mut whose = Vec::new();
     for (number, candidate) in (0..).zip(pvs) {
-        let found = superblocks(&mut source, number).map_err(|error| plain(error.to_string()))?;
+        let found = match superblocks(&mut source, number) {
+            Ok(found) => found,
+            Err(_) if candidate.must => {
+                let path = candidate.pv.path.clone();
+                absent.push(NotThere { path, error: unread(&candidate.pv) });
+                whose.push(None);
+                continue;
+            }
+            Err(error) => return Err(plain(error.to_string())),
+        };
         let own: Vec<(Superblock, Place)> =
             found.into_iter().filter(|(superblock, _)| superblock.pool == pool).collect();
         let label =
@@ -252,6 +345,8 @@ fn in_order(
         match at {
             _ if member.state == MemberState::Gone => order.push(None),
             Some(at) => order.push(Some(at)),
+            // Whether the pool opens without it is said by what is on the others.
+            None if superblock.mirrors() => order.push(None),
             None => {
                 let what = format!("PV {} of the pool is missing", member.pv);
                 return Err(PoolError::new(
@@ -261,7 +356,10 @@ fn in_order(
             }
         }
     }
-    let extra = |at: &usize| pvs[*at].must && !order.contains(&Some(*at));
+    let extra = |at: &usize| {
+        let is_absent = absent.iter().any(|one| one.path == pvs[*at].pv.path);
+        pvs[*at].must && !is_absent && !order.contains(&Some(*at))
+    };
     if let Some(extra) = (0..pvs.len()).find(extra) {
         let what = format!("PV {} is no member of the pool", pvs[extra].pv.path.display());
         return Err(PoolError::new(what, "correct the paths of its PVs"));

@@ -1,6 +1,7 @@
 //! What lanes and the pools' thread send each other.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 
@@ -130,6 +131,9 @@ pub(crate) enum Wanted {
 /// Where an answer goes that somebody waits for.
 pub(crate) type ReplyTo<T> = SyncSender<T>;
 
+/// A pool that serves; or why it does not, and the PV on which it failed, if it may open without that.
+pub(crate) type Served = Result<Arc<Shared>, (PoolError, Option<PathBuf>)>;
+
 /// What the thread is told.
 pub(crate) enum Message {
     /// Make a way to a PV; the number of the thread's lane.
@@ -145,7 +149,7 @@ pub(crate) enum Message {
         reply: ReplyTo<(Result<(), IoError>, Vec<u8>)>,
     },
     /// Serve a pool that was opened.
-    Serve(Box<Work>, ReplyTo<Result<Arc<Shared>, PoolError>>),
+    Serve(Box<Work>, ReplyTo<Served>),
     /// A request of a lane.
     Ask(Arc<Shared>, Ask),
     /// A request to the core.
@@ -156,6 +160,10 @@ pub(crate) enum Message {
     Superblock(Arc<Shared>, ReplyTo<Superblock>),
     /// Add a PV to which there is that lane.
     Join(Arc<Shared>, (OpenPv, u16, NewPv), ReplyTo<Result<(), PoolError>>),
+    /// Let go of a PV that is away, unless operations are under way there: whether nothing holds it any more.
+    LetGo(Arc<Shared>, u16, ReplyTo<bool>),
+    /// A PV that is away is there again, to which there is that lane.
+    Return(Arc<Shared>, u16, (OpenPv, u16), ReplyTo<Result<(), PoolError>>),
     /// Begin to remove a PV, by number of the member.
     Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
     /// Detach an LU, or have that stop; asked again, how far it is.

@@ -1,6 +1,8 @@
 //! Operations on PVs for those on other threads, who wait for each: a pool is made, looked at and opened there, so that a PV that hangs meanwhile delays nobody else.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use block::{FileVolume, IoError, OpKind, VolumeError};
 use pool::{ReadFailed, Source};
@@ -18,6 +20,8 @@ pub(crate) const WRITE: usize = 128 << 10;
 pub(crate) struct PvLane<'a> {
     inbox: &'a Inbox,
     lane: Option<u16>,
+    /// How long an operation may take.
+    most: Option<Duration>,
 }
 
 impl Drop for PvLane<'_> {
@@ -30,7 +34,13 @@ impl<'a> PvLane<'a> {
     pub(crate) fn new(inbox: &'a Inbox, pv: &Arc<FileVolume>) -> Result<PvLane<'a>, Refused> {
         let attached = ask(inbox, |reply| Message::Attach(Arc::clone(pv), reply));
         let lane = attached.map_err(Refused::Pool)?.map_err(Refused::Volume)?;
-        Ok(PvLane { inbox, lane: Some(lane) })
+        Ok(PvLane { inbox, lane: Some(lane), most: None })
+    }
+
+    /// What takes longer than that has failed.
+    pub(crate) fn at_most(mut self, most: Option<Duration>) -> PvLane<'a> {
+        self.most = most;
+        self
     }
 
     /// Its number; somebody on the thread has it from now on.
@@ -40,8 +50,13 @@ impl<'a> PvLane<'a> {
 
     fn run(&self, op: OpKind, offset: u64, data: Vec<u8>) -> (Result<(), IoError>, Vec<u8>) {
         let Some(lane) = self.lane else { return (Err(IoError::Gone), data) };
-        ask(self.inbox, |reply| Message::Io { lane, op, offset, data, reply })
-            .unwrap_or((Err(IoError::Gone), Vec::new()))
+        let Some(most) = self.most else {
+            return ask(self.inbox, |reply| Message::Io { lane, op, offset, data, reply })
+                .unwrap_or((Err(IoError::Gone), Vec::new()));
+        };
+        let (reply, answer) = sync_channel(1);
+        self.inbox.post(Message::Io { lane, op, offset, data, reply });
+        answer.recv_timeout(most).unwrap_or((Err(IoError::Io), Vec::new()))
     }
 
     pub(crate) fn read(&self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {

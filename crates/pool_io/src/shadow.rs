@@ -8,12 +8,14 @@
 //! | 5, 6 | the boot of the host |
 //! | 7 | 2: what this table says |
 //! | 8 | epoch of the pool: it holds for this one and the next |
+//! | 16 to 31 | a bit for each PV, by number: it was lost, and no superblock says so yet |
 //! | from 512 on, at a page, for each PV that was ever in the pool | UUID of the PV, how many chunks it has, 509 words that are not used; then 17 words for each chunk: `VALID` and how often it was given out, then its 1,024 bits |
 //!
 //! The pools' thread writes it and no other; channels read bits. The kernel keeps every store of a process that is killed, in order: so a chunk is made invalid before its bits
 //! become those of another generation, and all that was stored before an answer is there. Where a PV's words are follows from how many chunks those before it have: a PV that comes later changes nothing
 //! of what is there, and its words are made before anything can be on it. What a successor has to know of layers is far behind all that ([`parts`](crate::parts)).
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
@@ -30,6 +32,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TLSHADOW");
 const HEADER: usize = 512;
 const BITS: usize = BLOCKS / 64;
 const CHUNK: usize = 1 + BITS;
+/// Where the bits of PVs are that were lost.
+const LOST: usize = 16;
+const LOST_WORDS: usize = MEMBERS_MAX / 64;
 /// What the module's table says.
 const LAYOUT: u64 = 2;
 /// The bit of a chunk's first word that says that the rest holds.
@@ -151,6 +156,33 @@ impl Shadow {
             }
             at += bytes_of(chunks);
         }
+    }
+
+    /// These PVs are lost, and no superblock says so. To be said before anything follows from it.
+    pub(crate) fn lose(&self, lost: &BTreeSet<u16>) {
+        for (index, word) in self.header.words()[LOST..LOST + LOST_WORDS].iter().enumerate() {
+            let here = lost.iter().filter(|pv| usize::from(**pv) / 64 == index);
+            let value = here.fold(0, |value, pv| value | 1 << (pv % 64));
+            if word.load(Relaxed) != value {
+                word.store(value, Release);
+            }
+        }
+    }
+
+    /// PVs that a process before this one had lost, as far as it is one whose memory counts ([`Shadow::left`]).
+    pub(crate) fn lost(&self) -> BTreeSet<u16> {
+        let bits = |(index, word): (usize, &AtomicU64)| {
+            let word = word.load(Acquire);
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * index as u16 + bit)
+        };
+        let words = &self.header.words()[LOST..LOST + LOST_WORDS];
+        words.iter().enumerate().flat_map(bits).collect()
+    }
+
+    /// Nothing is known any more of what is on a PV.
+    pub(crate) fn forget_pv(&self, number: u16) {
+        let words = self.pvs.get(usize::from(number)).and_then(OnceLock::get).map(Mapping::words);
+        words.into_iter().for_each(|words| forget(&words[HEADER..]));
     }
 
     /// What a process before this one left, if it was this server in this boot of the host: the epoch for which it holds, the chunks, and the parts of layers.

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, Uuid};
@@ -25,6 +26,9 @@ use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
 
 use crate::chain::{Chain, Space};
 use crate::shadow::Shadow;
+
+/// PVs that are not open: numbers, where they are, and why they are not.
+pub(crate) type Absent = Vec<(u16, PathBuf, Option<String>)>;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Lists and figures are whole at any moment.
@@ -209,8 +213,14 @@ impl Begun {
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) uuid: Uuid,
-    /// By number of the member; those that are gone are none.
+    /// Chunks of LUs have two legs: the thread serves these.
+    pub(crate) mirrors: bool,
+    /// By number of the member; those that are gone or not there are none.
     pvs: Mutex<Vec<Option<OpenPv>>>,
+    /// PVs that are away, and why they did not return so far.
+    away: Mutex<Away>,
+    /// Somebody is away, or it closes.
+    stirred: Condvar,
     /// PVs that are gone since it was opened: lanes may still have one.
     pub(crate) gone: AtomicU64,
     pub(crate) shadow: Shadow,
@@ -219,6 +229,16 @@ pub(crate) struct Shared {
     /// Writes wait for space.
     pub(crate) full: AtomicBool,
     view: Mutex<PoolView>,
+}
+
+/// See [`Shared`].
+#[derive(Debug, Default)]
+struct Away {
+    /// Where PVs are that were not there when the pool was opened, or are not open any more, by number.
+    paths: BTreeMap<u16, PathBuf>,
+    why: BTreeMap<u16, String>,
+    some: bool,
+    closes: bool,
 }
 
 /// A PV that is open.
@@ -293,11 +313,21 @@ pub(crate) fn there(shadow: &Shadow, word: u64, within: u64, bytes: u64) -> Foun
 }
 
 impl Shared {
-    pub(crate) fn new(name: &str, uuid: Uuid, pvs: Vec<Option<OpenPv>>, shadow: Shadow) -> Shared {
+    pub(crate) fn new(
+        name: &str,
+        (uuid, mirrors): (Uuid, bool),
+        (pvs, absent): (Vec<Option<OpenPv>>, Absent),
+        shadow: Shadow,
+    ) -> Shared {
+        let paths = absent.iter().map(|(pv, path, _)| (*pv, path.clone())).collect();
+        let why = absent.into_iter().filter_map(|(pv, _, why)| Some((pv, why?))).collect();
         Shared {
             name: name.to_owned(),
             uuid,
+            mirrors,
             pvs: Mutex::new(pvs),
+            away: Mutex::new(Away { paths, why, ..Away::default() }),
+            stirred: Condvar::new(),
             gone: AtomicU64::new(0),
             shadow,
             epoch: AtomicU64::new(0),
@@ -309,6 +339,63 @@ impl Shared {
 
     pub(crate) fn view(&self) -> PoolView {
         locked(&self.view).clone()
+    }
+
+    /// Where a PV is, or was.
+    pub(crate) fn path_of(&self, number: u16) -> Option<PathBuf> {
+        let open = self.pv(number).map(|pv| pv.path);
+        open.or_else(|| locked(&self.away).paths.get(&number).cloned())
+    }
+
+    /// Why a PV that is away did not return when it was last looked for.
+    pub(crate) fn why_away(&self, number: u16) -> Option<String> {
+        locked(&self.away).why.get(&number).cloned()
+    }
+
+    pub(crate) fn still_away(&self, number: u16, why: Option<String>) {
+        let mut away = locked(&self.away);
+        match why {
+            Some(why) => _ = away.why.insert(number, why),
+            None => _ = away.why.remove(&number),
+        }
+    }
+
+    /// A PV that is away is open from now on, or no more.
+    pub(crate) fn put_pv(&self, number: u16, pv: Option<OpenPv>) {
+        let mut pvs = locked(&self.pvs);
+        let Some(place) = pvs.get_mut(usize::from(number)) else { return };
+        let paths = &mut locked(&self.away).paths;
+        match (&pv, &place) {
+            (None, Some(before)) => _ = paths.insert(number, before.path.clone()),
+            (Some(_), _) => _ = paths.remove(&number),
+            (None, None) => {}
+        }
+        *place = pv;
+    }
+
+    /// Whether PVs are away.
+    pub(crate) fn set_away(&self, some: bool) {
+        let mut away = locked(&self.away);
+        if away.some != some {
+            away.some = some;
+            self.stirred.notify_all();
+        }
+    }
+
+    pub(crate) fn closes(&self) {
+        locked(&self.away).closes = true;
+        self.stirred.notify_all();
+    }
+
+    /// Waits until PVs are away and the time is over, or it closes: false.
+    pub(crate) fn wait_for_away(&self, least: Duration) -> bool {
+        let away = locked(&self.away);
+        let closes = |away: &mut Away| !away.closes;
+        let waited = self.stirred.wait_timeout_while(away, least, closes);
+        let (away, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let rests = |away: &mut Away| !away.closes && !away.some;
+        let away = self.stirred.wait_while(away, rests);
+        !away.unwrap_or_else(PoisonError::into_inner).closes
     }
 
     /// A PV, by number of the member.

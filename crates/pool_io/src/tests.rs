@@ -14,6 +14,7 @@ use crate::{PoolHandle, Pools};
 mod coalesce;
 mod hangs;
 mod layers;
+mod mirror;
 mod pvs;
 
 const MEMORY: usize = 4 << 20;

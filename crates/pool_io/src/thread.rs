@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use block::{Files, IoError, OpKind, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
-use pool::format::Uuid;
+use pool::format::{MemberState, Uuid};
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
@@ -42,23 +42,33 @@ pub struct Pools {
 /// A pool that is open. It closes with [`PoolHandle::close`].
 #[derive(Clone)]
 pub struct PoolHandle {
-    shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) inbox: Arc<Inbox>,
 }
 
 /// What the thread needs to open a pool.
 pub(crate) struct Opening {
     pub(crate) spec: PoolSpec,
     pub(crate) owner: Owner,
-    pub(crate) pvs: Vec<Candidate>,
+    pub(crate) candidates: (Vec<Candidate>, Vec<NotThere>),
     pub(crate) shadow: File,
 }
 
+/// What should be a PV of the pool, and cannot be opened, read or written.
+#[derive(Clone)]
+pub(crate) struct NotThere {
+    pub(crate) path: PathBuf,
+    pub(crate) error: PoolError,
+}
+
 /// What may be a PV of the pool.
+#[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) pv: OpenPv,
     /// It is known to be.
     pub(crate) must: bool,
+    /// Its failure group, if it is new.
+    pub(crate) group: u8,
 }
 
 impl Pools {
@@ -112,12 +122,15 @@ impl Pools {
             PoolError::new("the host does not say which boot this is", "mount /proc")
         })?;
         let owner = Owner { pool: uuid(&spec.uuid)?, server: uuid(&spec.server)?, boot };
-        let mut pvs = Vec::new();
+        let (mut pvs, mut absent) = (Vec::new(), Vec::new());
         for path in &spec.pvs {
             let must = spec.fresh || !spec.joining.contains(path);
+            let group = u8::from(spec.mirror.contains(path));
             match open_pv(files, server, &spec.name, path, event) {
-                Ok(pv) => pvs.push(Candidate { pv, must }),
-                Err(error) if must => return Err(error),
+                Ok(pv) => pvs.push(Candidate { pv, must, group }),
+                Err(error) if spec.fresh => return Err(error),
+                // The others say whether it can be done without.
+                Err(error) if must => absent.push(NotThere { path: path.clone(), error }),
                 // Whoever adds it says so.
                 Err(_) => {}
             }
@@ -125,7 +138,7 @@ impl Pools {
         for path in spec.leaving.iter().filter(|path| !spec.pvs.contains(path)) {
             // It may be in another's hands by now. Where the pool has something on it, it is missing.
             let opened = open_pv(files, server, &spec.name, path, event);
-            pvs.extend(opened.ok().map(|pv| Candidate { pv, must: false }));
+            pvs.extend(opened.ok().map(|pv| Candidate { pv, must: false, group: 0 }));
         }
         let shadow = files
             .open(&spec.shadow, OFlags::RDWR)
@@ -134,13 +147,38 @@ impl Pools {
             let what = format!("opening {}: {error}", spec.shadow.display());
             PoolError::new(what, "let the server write there")
         })?;
-        let opening = Opening { spec: spec.clone(), owner, pvs, shadow };
+        let shared = loop {
+            let candidates = (pvs.clone(), absent.clone());
+            let shadow = shadow.try_clone().map_err(|error| {
+                let what = format!("opening {}: {error}", spec.shadow.display());
+                PoolError::new(what, "raise the limit of open files (LimitNOFILE)")
+            })?;
+            let opening = Opening { spec: spec.clone(), owner, candidates, shadow };
+            match self.try_to_open(opening)? {
+                Ok(shared) => break shared,
+                Err(path) => {
+                    pvs.retain(|candidate| candidate.pv.path != path);
+                    let what = format!("PV {} cannot be written", path.display());
+                    let error = PoolError::new(what, "see whether the device is in order");
+                    absent.push(NotThere { path, error });
+                }
+            }
+        };
+        Ok(PoolHandle { shared, inbox: Arc::clone(&self.inbox) })
+    }
+
+    /// Opens a pool with these PVs. One on which it failed, and without which it may open, is told.
+    fn try_to_open(&self, opening: Opening) -> Result<Result<Arc<Shared>, PathBuf>, PoolError> {
         let number = self.next.fetch_add(1, Relaxed);
         let (work, gone) = open(&self.inbox, number, opening)?;
         let work = Box::new(work);
-        let shared = ask(&self.inbox, |reply| Message::Serve(work, reply))??;
+        let shared = match ask(&self.inbox, |reply| Message::Serve(work, reply))? {
+            Ok(shared) => shared,
+            Err((_, Some(path))) => return Ok(Err(path)),
+            Err((error, None)) => return Err(error),
+        };
         gone.iter().for_each(|pv| erase(&self.inbox, pv));
-        Ok(PoolHandle { shared, inbox: Arc::clone(&self.inbox) })
+        Ok(Ok(shared))
     }
 
     /// Ends the thread, with all pools that are still open.
@@ -170,7 +208,7 @@ pub(crate) fn ask<T>(
 }
 
 /// Opens a PV, and has its lock.
-fn open_pv(
+pub(crate) fn open_pv(
     files: &dyn Files,
     server: Option<&str>,
     pool: &str,
@@ -186,7 +224,7 @@ fn open_pv(
 }
 
 impl PoolHandle {
-    /// Adds PVs: all of them are looked at before the first is written to.
+    /// Adds PVs, each with its failure group: all of them are looked at before the first is written to.
     ///
     /// # Errors
     ///
@@ -195,19 +233,19 @@ impl PoolHandle {
         &self,
         files: &dyn Files,
         server: Option<&str>,
-        paths: &[PathBuf],
+        paths: &[(PathBuf, u8)],
         event: &mut dyn FnMut(OpenEvent),
     ) -> Result<(), PoolError> {
         let mut pvs = Vec::new();
-        for path in paths {
-            pvs.push(open_pv(files, server, &self.shared.name, path, event)?);
+        for (path, group) in paths {
+            pvs.push((open_pv(files, server, &self.shared.name, path, event)?, *group));
         }
         let shared = Arc::clone(&self.shared);
         let superblock = ask(&self.inbox, |reply| Message::Superblock(shared, reply))?;
         let mut new = Vec::new();
-        for pv in pvs {
+        for (pv, group) in pvs {
             let lane = lane_of(&self.inbox, &pv)?;
-            let joins = may_join(&superblock, &pv, &lane)?;
+            let joins = may_join(&superblock, (&pv, group), &lane)?;
             new.push((pv, lane, joins));
         }
         for (pv, mut lane, new) in new {
@@ -460,13 +498,23 @@ impl PoolHandle {
         let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
             Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
         });
-        view.trouble = view.trouble.or(lost);
+        let mut away = view.pvs.iter().filter(|pv| pv.space.state == MemberState::Stale);
+        let away = away.next().map(|pv| {
+            let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
+            format!(
+                "PV {} is away{}: the other failure group serves; it is used again by itself when it is in order",
+                pv.path.display(),
+                why.unwrap_or_default()
+            )
+        });
+        view.trouble = view.trouble.or(away).or(lost);
         view
     }
 
     /// Closes it, when what is under way is done. Its LUs' volumes must be gone by then.
     pub fn close(self) {
         let shared = self.shared;
+        shared.closes();
         // Without the thread it is closed.
         let _ = ask(&self.inbox, |reply| Message::Close(shared, reply));
     }
@@ -534,6 +582,15 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                     Some(work) => work.join(&mut engine, new, reply),
                     None => retired.push(new.1),
                 },
+                Message::LetGo(of, pv, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.let_go_of(&mut engine, pv));
+                    }
+                }
+                Message::Return(of, number, pv, reply) => match work_of(&mut works, &of) {
+                    Some(work) => work.return_pv(&mut engine, number, pv, reply),
+                    None => retired.push(pv.1),
+                },
                 Message::Leave(of, pv, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.leave(pv, reply);
@@ -566,6 +623,12 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                     arrived.buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
                     let _ = reply.send((arrived.result, data));
                 }
+                For::Late { pool, pv } => {
+                    if let (Some(work), Some(buffer)) = (works.get_mut(&pool), &arrived.buffer) {
+                        work.pay(pv, buffer, false);
+                    }
+                    arrived.buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
+                }
                 For::Nobody => {}
             }
         }
@@ -576,12 +639,16 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
         });
         for number in over.collect::<Vec<_>>() {
             if let Some(mut work) = works.remove(&number) {
-                work.lanes.drain(..).flatten().for_each(|lane| engine.leave(lane));
+                // Nobody waits for what never came back.
+                retired.extend(work.lanes.drain(..).flatten());
+                engine.leave_idle(&mut retired);
                 let (opening, closing) = (work.opening.take(), work.closing.take());
+                let failed_on = work.failed_on();
                 // The PVs' locks go before whoever waits goes on.
                 drop(work);
                 let what = "its own blocks cannot be written";
-                let failed = || PoolError::new(what, "see whether its PVs are in order");
+                let failed =
+                    || (PoolError::new(what, "see whether its PVs are in order"), failed_on);
                 let _ = opening.map(|reply| reply.send(Err(failed())));
                 let _ = closing.map(|reply| reply.send(()));
             }

@@ -109,7 +109,8 @@ impl Volume for LuVolume {
     }
 
     fn lost(&self) -> bool {
-        self.shared.pvs().iter().any(|(_, pv)| pv.volume.lost())
+        // Where chunks have two legs, such a PV is away, and nothing fails.
+        !self.shared.mirrors && self.shared.pvs().iter().any(|(_, pv)| pv.volume.lost())
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {

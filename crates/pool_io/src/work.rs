@@ -2,6 +2,7 @@
 
 mod chains;
 mod effects;
+mod mirror;
 mod parting;
 mod view;
 
@@ -15,11 +16,12 @@ use pool::format::{CHUNK_BYTES, MemberState, Superblock};
 use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, PARTS, Pool, Reply, Request};
 
 use effects::{Purse, Todo, is_same};
+pub(crate) use mirror::DEADLINE;
 
 use crate::PoolError;
 use crate::chain::Space;
 use crate::engine::{Arrived, Engine};
-use crate::post::{Answered, Ask, ReplyTo, Wanted};
+use crate::post::{Answered, Ask, ReplyTo, Served, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Progress, Shared, Table};
 
@@ -35,6 +37,8 @@ pub(crate) enum For {
     Caller(Vec<u8>, ReplyTo<(Result<(), IoError>, Vec<u8>)>),
     /// An effect of a pool, by the pool's number and the effect's, on a PV.
     Effect { pool: u32, op: u64, pv: u16, then: Then },
+    /// Nobody any more: the PV is away, and the pool was told that it failed. Its memory is the kernel's until it is over.
+    Late { pool: u32, pv: u16 },
 }
 
 /// What follows.
@@ -64,6 +68,8 @@ enum Asker {
     Leave(u16, Option<ReplyTo<Result<(), Fault>>>),
     /// A flush of all before it closes.
     Last,
+    /// A PV that returns.
+    Return(ReplyTo<Result<(), PoolError>>),
     /// An LU is detached.
     Part(u32),
     /// What nobody needs apart is coalesced.
@@ -94,6 +100,7 @@ pub(crate) struct Work {
     /// Since when chunks move off a PV, or to where less is, and how many had by then.
     paces: BTreeMap<view::Of, (Instant, Progress)>,
     partings: parting::Partings,
+    mirror: mirror::Mirror,
     asks: BTreeMap<u64, Asker>,
     next: u64,
     /// Effects that wait for a buffer, by the PV whose operations have too many.
@@ -118,7 +125,7 @@ pub(crate) struct Work {
     /// Operations that the engine has.
     flying: usize,
     /// Who waits until it serves.
-    pub(crate) opening: Option<ReplyTo<Result<Arc<Shared>, PoolError>>>,
+    pub(crate) opening: Option<ReplyTo<Served>>,
     pub(crate) closing: Option<ReplyTo<()>>,
     /// Flushes that are not over before it closes.
     last: usize,
@@ -148,6 +155,7 @@ impl Work {
             again_in: AGAIN.0,
             paces: BTreeMap::new(),
             partings: parting::Partings::default(),
+            mirror: mirror::Mirror::default(),
             asks: BTreeMap::new(),
             next: 0,
             todo: BTreeMap::new(),
@@ -178,6 +186,13 @@ impl Work {
 
     /// A request of a lane.
     pub(crate) fn ask(&mut self, ask: Ask) {
+        match self.shared.mirrors {
+            true => self.ask_in_order(ask),
+            false => self.begin_ask(ask),
+        }
+    }
+
+    fn begin_ask(&mut self, ask: Ask) {
         if ask.bytes > 0 {
             self.reveal(ask.lu, (ask.at, ask.bytes));
         }
@@ -254,7 +269,10 @@ impl Work {
             self.pay(pv, buffer, false);
         }
         let outcome = match (result, then) {
-            (Err(_), _) => Outcome::Failed,
+            (Err(_), _) => {
+                self.fails(pv);
+                Outcome::Failed
+            }
             (Ok(()), Then::Done) => Outcome::Done,
             (Ok(()), Then::Bytes) => {
                 let mut bytes = vec![0; buf.len()];
@@ -373,6 +391,7 @@ impl Work {
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
         self.try_moves_again();
+        self.give_up_hung(engine);
         self.coalesce();
         loop {
             if self.is_closed() {
@@ -412,6 +431,7 @@ impl Work {
                 }
             }
             todo.into_iter().for_each(|todo| self.put(engine, todo));
+            self.next_asks();
             let drains = !self.drains.is_empty() || !self.gone.1.is_empty();
             if self.draining.is_none() && drains {
                 let parity = self.shared.next_epoch();
@@ -458,7 +478,8 @@ impl Work {
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
         let due = self.again.into_iter().chain(self.partings.due()).min();
-        due.filter(|_| self.closing.is_none())
+        let due = due.filter(|_| self.closing.is_none());
+        due.into_iter().chain(self.next_look()).min()
     }
 
     /// Shows what may have changed, before anything follows from it.
@@ -469,6 +490,9 @@ impl Work {
             self.epoch = epoch;
             self.shared.shadow.holds_for(self.owner, epoch);
             self.stale = true;
+        }
+        if self.shared.mirrors {
+            self.show_away();
         }
         let mut keys = self.core.touched();
         self.stale |= !keys.is_empty();
@@ -522,9 +546,10 @@ impl Work {
     fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
         match self.asks.remove(&tag) {
             Some(Asker::Lane(mut ask)) => {
+                self.is_over(&ask);
                 if result.is_ok() && matches!(ask.op, OpKind::WriteZeroes { fua: true, .. }) {
                     ask.op = OpKind::Flush;
-                    return self.ask(ask);
+                    return self.begin_ask(ask);
                 }
                 // A shadow without memory behind it keeps nothing for a successor: better no answer than one that may be taken back.
                 let result = match result {
@@ -588,6 +613,20 @@ impl Work {
                     }
                     (None, _) => {}
                 }
+            }
+            Some(Asker::Return(reply)) => {
+                self.stale = true;
+                self.tell();
+                let returned = result.map(drop).map_err(|fault| {
+                    let help = match fault {
+                        Fault::OtherPv | Fault::Forked => {
+                            "correct the path, or put the device back"
+                        }
+                        _ => "see whether the device is in order",
+                    };
+                    PoolError::new(fault.to_string(), help)
+                });
+                let _ = reply.send(returned);
             }
             Some(Asker::Part(lu)) => self.parted(lu, result.map(drop)),
             Some(Asker::Coalesce) => self.coalesced(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use block::{Files as _, OpenEvent, VolumeError};
 use pool::format::MemberState;
@@ -21,6 +22,9 @@ use crate::storage::OpenVolume;
 
 /// Bytes of a chunk.
 const CHUNK: u64 = pool::format::CHUNK_BYTES;
+
+/// After which time it is looked for a PV that is away; twice as long each time, up to the last.
+const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 /// A pool that is open.
 #[derive(Clone)]
@@ -227,7 +231,8 @@ impl Kit {
     fn change_pvs(&self, pool: &PoolHandle, spec: &PoolSpec) -> Result<(), PoolError> {
         let there = pool.view().pvs;
         let new = spec.pvs.iter().filter(|path| there.iter().all(|pv| pv.path != **path));
-        let new: Vec<PathBuf> = new.cloned().collect();
+        let group = |path: &PathBuf| u8::from(spec.mirror.contains(path));
+        let new: Vec<(PathBuf, u8)> = new.map(|path| (path.clone(), group(path))).collect();
         // First those that come: where others leave, there has to be room for what they have.
         if !new.is_empty() {
             let mut event = waits(&spec.name);
@@ -267,7 +272,30 @@ impl Kit {
         };
         let mut event = waits(&spec.name);
         let opened = pools.open(&*self.outside, self.owner.as_deref(), spec, &mut event);
-        opened.map_err(|error| pool_failure(&spec.name, &error))
+        let opened = opened.map_err(|error| pool_failure(&spec.name, &error))?;
+        if opened.mirrors() {
+            self.look_for_pvs(&spec.name, opened.clone()).map_err(|error| {
+                opened.clone().close();
+                let what = format!("pool {}: no thread to look for PVs: {error}", spec.name);
+                failure(FailureCode::System, what, "raise the limit of threads (TasksMax)")
+            })?;
+        }
+        Ok(opened)
+    }
+
+    /// Looks, as long as the pool is open, for those of its PVs that are away, now and then: they are used again by themselves.
+    fn look_for_pvs(&self, name: &str, pool: PoolHandle) -> std::io::Result<()> {
+        let (outside, owner) = (Arc::clone(&self.outside), self.owner.clone());
+        let name = name.to_owned();
+        let look = move || {
+            let mut pause = LOOK.0;
+            while pool.wait_for_away(pause) {
+                let mut event = waits(&name);
+                let left = pool.look_for_away(&*outside, owner.as_deref(), &mut event);
+                pause = if left == 0 { LOOK.0 } else { (2 * pause).min(LOOK.1) };
+            }
+        };
+        std::thread::Builder::new().name("look".into()).spawn(look).map(drop)
     }
 }
 

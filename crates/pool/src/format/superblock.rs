@@ -190,6 +190,11 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// Whether chunks of some tier have two legs, or had.
+    pub fn mirrors(&self) -> bool {
+        self.features[0] & crate::choose::MIRROR != 0
+    }
+
     fn used(&self) -> usize {
         LISTS_AT + MEMBER_BYTES * self.members.len() + EXTENT_BYTES * self.extents.len()
     }

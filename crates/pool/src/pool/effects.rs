@@ -133,8 +133,20 @@ pub enum Reply {
 }
 
 impl Effect {
+    /// What it is told as done by.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Effect::Write { op, .. }
+            | Effect::Read { op, .. }
+            | Effect::Copy { op, .. }
+            | Effect::Flush { op, .. }
+            | Effect::Drain { op } => Some(*op),
+            Effect::Zero { .. } | Effect::Answer { .. } => None,
+        }
+    }
+
     /// The PVs that it needs.
-    pub(crate) fn pvs(&self) -> [Option<u16>; 2] {
+    pub fn pvs(&self) -> [Option<u16>; 2] {
         match self {
             Effect::Write { pv, .. } | Effect::Read { pv, .. } | Effect::Flush { pv, .. } => {
                 [Some(*pv), None]

@@ -89,6 +89,23 @@ impl Pool {
             && Pool::is_spare(&self.tables, &self.chosen.superblock, pv)
     }
 
+    /// Whether the pool does without a PV, or would if that failed now: what does not come back from there may be told as failed.
+    pub fn does_without(&self, pv: u16) -> bool {
+        self.tables.is_away(pv) || self.may_lose(pv)
+    }
+
+    /// A PV does not answer: it is away from now on. False if it [cannot be done without](Pool::does_without).
+    pub fn give_up_pv(&mut self, pv: u16) -> bool {
+        let lost = self.lose(pv);
+        self.turn();
+        lost
+    }
+
+    /// PVs that were lost of which no superblock says so yet: whoever takes over from this process has to know.
+    pub fn unsaid_losses(&self) -> BTreeSet<u16> {
+        self.losses.unsaid()
+    }
+
     /// Whether members are just changing, other than by one that returns.
     fn reshapes(&self) -> bool {
         let draft = self.checkpoint.draft.as_ref();

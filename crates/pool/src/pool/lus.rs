@@ -6,7 +6,7 @@ use crate::tables::LEGS_MAX;
 
 impl Pool {
     /// How often a chunk of a tier is kept: once for each failure group.
-    fn legs_of_tier(&self, tier: u8) -> u8 {
+    pub(super) fn legs_of_tier(&self, tier: u8) -> u8 {
         let pvs = self.tables.pvs.iter();
         let in_it = pvs.filter(|pv| pv.tier == tier && pv.state != MemberState::Gone);
         let groups: BTreeSet<u8> = in_it.map(|pv| pv.group).collect();

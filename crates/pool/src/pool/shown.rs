@@ -51,12 +51,13 @@ pub enum Way {
 }
 
 impl Shadow {
-    /// What a process left: which server it was, the epoch of the pool for which it holds, the chunks, and the parts of layers.
+    /// What a process left: which server it was, the epoch of the pool for which it holds, the chunks, the parts of layers, and the PVs that it had lost ([`Pool::unsaid_losses`]).
     pub fn of(
         server: Uuid,
         epoch: u64,
         chunks: impl IntoIterator<Item = Kept>,
         parts: impl IntoIterator<Item = KeptPart>,
+        lost: impl IntoIterator<Item = u16>,
     ) -> Shadow {
         let chunks = chunks.into_iter().map(|(id, generation, bits)| (id, generation, Bits(bits)));
         let place = |kept: KeptPart| {
@@ -64,7 +65,7 @@ impl Shadow {
         };
         let parts = parts.into_iter().map(place).collect();
         let chunks = chunks.collect();
-        let lost = BTreeSet::new();
+        let lost = lost.into_iter().collect();
         Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts, lost }
     }
 

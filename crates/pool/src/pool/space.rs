@@ -297,6 +297,23 @@ impl Pool {
         tiers.into_values().collect()
     }
 
+    /// Chunks that LUs can get in a tier besides what is set aside: each once, however many legs it gets.
+    pub fn room(&self, tier: u8) -> u64 {
+        let legs = self.legs_of_tier(tier);
+        let has = |chunks: u64| {
+            let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
+            self.has_room(Promised { tier, legs, chunks })
+        };
+        let (mut some, mut more) =
+            (0, 1 + self.free_by_group(tier).into_values().map(u64::from).sum::<u64>());
+        // There is room for `some`, and none for `more`.
+        while more - some > 1 {
+            let middle = some.midpoint(more);
+            *(if has(middle) { &mut some } else { &mut more }) = middle;
+        }
+        some
+    }
+
     /// Whether an LU shares what it holds with a snapshot or a clone, or did.
     pub fn shares(&self, lu: u32) -> bool {
         self.tables.lus.get(&lu).is_some_and(|lu| lu.beneath != 0)

@@ -50,7 +50,7 @@ fn a_pv_that_takes_no_writes_delays_no_other_pool() {
     drop(free);
     let more = place.folder.path().join("more");
     file(&more, 10);
-    other.add_pvs(&Here, None, std::slice::from_ref(&more), &mut |_| ()).unwrap();
+    other.add_pvs(&Here, None, &[(more.clone(), 0)], &mut |_| ()).unwrap();
     other.close();
     place.spec.fresh = false;
     place.spec.pvs.push(more);
@@ -173,7 +173,7 @@ fn a_pv_that_hangs_while_its_pool_is_opened_delays_no_other_pool() {
     new.hold(Kind::Read);
     let pool = hangs.open(&pools);
     std::thread::scope(|scope| {
-        let adds = scope.spawn(|| pool.add_pvs(&Here, None, &[new.path()], &mut |_| ()));
+        let adds = scope.spawn(|| pool.add_pvs(&Here, None, &[(new.path(), 0)], &mut |_| ()));
         new.wait_held(Kind::Read, 1);
         of_free.write(2 * MIB, &[7; 4096]).unwrap();
         new.release(Kind::Read);
@@ -198,7 +198,7 @@ fn chunks_that_could_not_be_copied_go_when_their_pv_is_in_order() {
         bench.write(at, &[1 + (at >> 26) as u8; 4096]).unwrap();
     }
     let disk = Disk::new(40 * CHUNK_BYTES);
-    pool.add_pvs(&Here, None, &[disk.path()], &mut |_| ()).unwrap();
+    pool.add_pvs(&Here, None, &[(disk.path(), 0)], &mut |_| ()).unwrap();
     // The pool itself writes there only when its members change.
     disk.fail(Kind::Write, Some(5));
     let failed = || pool.view().balance.is_some_and(|moves| moves.failed > 0);

@@ -30,7 +30,7 @@ impl Written {
 }
 
 fn add(pool: &PoolHandle, paths: &[&PathBuf]) -> Result<(), String> {
-    let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).clone()).collect();
+    let paths: Vec<(PathBuf, u8)> = paths.iter().map(|path| ((*path).clone(), 0)).collect();
     pool.add_pvs(&Here, None, &paths, &mut |_| ()).map_err(|error| error.to_string())
 }
 

@@ -65,7 +65,7 @@ impl Work {
     }
 
     /// An operation on a PV has a buffer from now on, or not any more.
-    pub(super) fn pay(&mut self, pv: u16, buffer: &Buffer, takes: bool) {
+    pub(crate) fn pay(&mut self, pv: u16, buffer: &Buffer, takes: bool) {
         let count = self.purses.entry(pv).or_default().of(buffer.is_large());
         *count = if takes { *count + 1 } else { count.saturating_sub(1) };
     }

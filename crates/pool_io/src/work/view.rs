@@ -49,17 +49,24 @@ impl Work {
             Of::Lu(lu) => partings.contains_key(lu),
         });
         let mut view = self.shared.view();
-        let pv = |space: pool::PvSpace| {
-            let path = self.shared.pv(space.pv)?.path;
+        let pv = |mut space: pool::PvSpace| {
+            let path = self.shared.path_of(space.pv)?;
+            if self.core.is_away(space.pv) {
+                space.state = MemberState::Stale;
+            }
             Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
+        let lacks = view.pvs.iter().any(|pv| pv.space.state == MemberState::Stale);
         view.pvs.extend(self.going());
         view.balance = balance;
         view.resync = resync;
         view.detaching = partings;
         view.lus = self.core.lu_spaces().collect();
-        let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
+        let free = |tier: pool::TierSpace| match self.shared.mirrors {
+            true => self.core.room(tier.tier),
+            false => tier.free.saturating_sub(tier.set_aside),
+        };
         view.free = self.core.tiers().into_iter().map(free).sum();
         view.pauses += paused.saturating_sub(view.paused);
         view.paused = paused;
@@ -78,6 +85,7 @@ impl Work {
         });
         view.trouble = view.trouble.or(short).or(stuck);
         self.shared.set_view(view);
+        self.shared.set_away(lacks);
     }
 
     /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away.

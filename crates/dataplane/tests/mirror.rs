@@ -1,0 +1,69 @@
+//! Pools with two failure groups under a running data plane: what is told of them, and PVs that are looked for.
+
+mod common;
+
+use common::raw::until;
+use common::{Server, load, short_load};
+use protocol::message::{PoolSpec, PoolStatus, PvState, Request};
+use spec::{LuSpec, VolumeSpec};
+use testkit::{Disk, Kind, is_root};
+
+const CHUNK: u64 = 64 << 20;
+
+fn states(pool: &PoolStatus) -> Vec<(u8, PvState)> {
+    pool.pvs.iter().map(|pv| (pv.group, pv.state)).collect()
+}
+
+#[test]
+fn a_pv_that_failed_is_looked_for_and_used_again_while_a_client_works() {
+    if !is_root("disks that fail below a data plane") {
+        return;
+    }
+    let server = Server::new(2);
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disks = [(); 4].map(|()| Disk::new(10 * CHUNK));
+    let paths = disks.each_ref().map(Disk::path);
+    let mut spec = PoolSpec {
+        name: "p0".to_owned(),
+        uuid: "a1".repeat(16),
+        server: "b2".repeat(16),
+        pvs: paths[..3].to_vec(),
+        mirror: vec![paths[2].clone()],
+        shadow: memory.path().join("shadow"),
+        fresh: true,
+        joining: Vec::new(),
+        leaving: Vec::new(),
+        doomed: Vec::new(),
+        snapshots: Vec::new(),
+    };
+    server.must(Request::PutPool(spec.clone()));
+    let mut volume = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });
+    volume.bytes = Some(2 * CHUNK);
+    server.must(Request::PutVolume(volume));
+    let socket = server.put_adapter(|_| ());
+    let pool = || server.status().pools.remove(0);
+    assert_eq!(states(&pool()), [(0, PvState::Active), (0, PvState::Active), (1, PvState::Active)]);
+    load(&socket, &short_load());
+    disks[2].fail(Kind::Write, Some(rustix::io::Errno::IO.raw_os_error()));
+    load(&socket, &short_load());
+    assert_eq!(states(&pool())[2], (1, PvState::Away));
+    let trouble = pool().trouble.expect("it is told");
+    assert!(trouble.contains(&format!("PV {} is away", paths[2].display())), "{trouble}");
+    disks[2].fail(Kind::Write, None);
+    until("it is used again", || {
+        load(&socket, &short_load());
+        states(&pool())[2].1 == PvState::Active && pool().resync.is_none()
+    });
+    assert_eq!(pool().trouble, None);
+    // Another one for the second group, while the pool is open.
+    let free = pool().free_bytes;
+    (spec.fresh, spec.joining) = (false, vec![paths[3].clone()]);
+    spec.pvs.push(paths[3].clone());
+    spec.mirror.push(paths[3].clone());
+    server.must(Request::PutPool(spec));
+    assert_eq!(states(&pool())[3], (1, PvState::Active));
+    assert!(pool().free_bytes > free, "the second group was the smaller one");
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    server.must(Request::RemovePool { name: "p0".into() });
+}

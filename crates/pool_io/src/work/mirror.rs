@@ -1,0 +1,220 @@
+//! What LUs with two legs need besides: writes of clients in order, PVs that hang, PVs that return.
+//!
+//! # In order
+//!
+//! Two writes to the same blocks that are under way at once may reach the legs in a different order, and these would differ afterwards with nobody knowing. So of such writes the second begins when the first is
+//! answered. Reads wait for nobody: of a write that is not answered they may see what was before.
+//!
+//! # A PV that hangs
+//!
+//! An operation on a PV without which the pool goes on may take [`DEADLINE`]. After that the PV is away: all that is under way there is told as failed, and goes on with the other leg. The kernel may still
+//! carry it out, so its memory is nobody else's until it is over, and the PV does not return before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use block::OpKind;
+use memory::clock;
+use pool::{Outcome, Request};
+
+use super::effects::Todo;
+use super::{Asker, For, Work};
+use crate::PoolError;
+use crate::engine::Engine;
+use crate::post::{Ask, ReplyTo};
+use crate::table::OpenPv;
+
+/// How long an operation on a PV may take without which the pool goes on.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+/// How often it is looked whether one takes longer.
+const LOOK: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    /// Where writes are under way, none over another: LU and first byte, and the end.
+    writes: BTreeMap<(u32, u64), u64>,
+    /// Those that wait for them, in the order in which they came.
+    waiting: VecDeque<Ask>,
+    /// One is over.
+    stirred: bool,
+    /// When it is looked again whether a PV hangs.
+    look: Option<Instant>,
+    /// The superblock of which it was told who is away.
+    told: u64,
+    /// The PV on which something failed before it served.
+    failed: Option<u16>,
+}
+
+fn changes(ask: &Ask) -> bool {
+    ask.bytes > 0 && ask.op.writes() && ask.op != OpKind::Flush
+}
+
+fn meets(one: &Ask, other: &Ask) -> bool {
+    one.lu == other.lu && one.at < other.at + other.bytes && other.at < one.at + one.bytes
+}
+
+impl Mirror {
+    fn is_free(&self, ask: &Ask) -> bool {
+        let before = self.writes.range(..(ask.lu, ask.at.saturating_add(ask.bytes))).next_back();
+        before.is_none_or(|((lu, _), end)| *lu != ask.lu || *end <= ask.at)
+    }
+}
+
+impl Work {
+    /// A request of a lane, behind those that write to the same place.
+    pub(super) fn ask_in_order(&mut self, ask: Ask) {
+        // One that lies nowhere is refused, and is nobody's neighbour.
+        if !changes(&ask) || ask.at.checked_add(ask.bytes).is_none() {
+            return self.begin_ask(ask);
+        }
+        let waits = self.mirror.waiting.iter().any(|other| meets(other, &ask));
+        if waits || !self.mirror.is_free(&ask) {
+            return self.mirror.waiting.push_back(ask);
+        }
+        self.mirror.writes.insert((ask.lu, ask.at), ask.at + ask.bytes);
+        self.begin_ask(ask);
+    }
+
+    /// What wrote there is over.
+    pub(super) fn is_over(&mut self, ask: &Ask) {
+        if changes(ask) {
+            let was = self.mirror.writes.remove(&(ask.lu, ask.at)).is_some();
+            self.mirror.stirred |= was && !self.mirror.waiting.is_empty();
+        }
+    }
+
+    /// Begins with those that waited for others and need not any more.
+    pub(super) fn next_asks(&mut self) {
+        if std::mem::take(&mut self.mirror.stirred) {
+            for ask in std::mem::take(&mut self.mirror.waiting) {
+                self.ask_in_order(ask);
+            }
+        }
+    }
+
+    /// Keeps for a successor which PVs are lost, and tells of what superblocks say.
+    pub(super) fn show_away(&mut self) {
+        let unsaid = self.core.unsaid_losses();
+        let told = self.core.superblock().sequence;
+        self.stale |= self.mirror.told != told || !unsaid.is_empty();
+        self.mirror.told = told;
+        self.shared.shadow.lose(&unsaid);
+    }
+
+    /// When it is looked for PVs that hang.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let now = || clock::instant() + LOOK;
+        (self.shared.mirrors && self.flying > 0).then(|| self.mirror.look.unwrap_or_else(now))
+    }
+
+    /// PVs on which something takes too long are away, if the pool goes on without them.
+    pub(super) fn give_up_hung(&mut self, engine: &mut Engine<For>) {
+        if !self.shared.mirrors || self.flying == 0 {
+            return self.mirror.look = None;
+        }
+        let now = clock::instant();
+        let due = *self.mirror.look.get_or_insert(now + LOOK);
+        if now < due {
+            return;
+        }
+        self.mirror.look = Some(now + LOOK);
+        let pool = self.number;
+        let ours = move |what: &For| matches!(what, For::Effect { pool: of, .. } if *of == pool);
+        let lanes = (0..).zip(self.lanes.clone()).filter_map(|(pv, lane)| Some((pv, lane?)));
+        for (pv, lane) in lanes {
+            let since = engine.oldest(lane, ours);
+            let hangs = since.is_some_and(|since| since + DEADLINE <= now);
+            // Before it serves it fails, and is opened again without that PV.
+            let fails = self.opening.is_some() && !self.core.is_serving();
+            let gives_up = |core: &mut pool::Pool| core.does_without(pv) && core.give_up_pv(pv);
+            if !hangs || !(fails || gives_up(&mut self.core)) {
+                continue;
+            }
+            self.fails(pv);
+            self.stale = true;
+            let mut failed = Vec::new();
+            for what in engine.reasons(lane).filter(|what| ours(what)) {
+                if let For::Effect { op, pv, .. } = std::mem::replace(what, For::Nobody) {
+                    *what = For::Late { pool, pv };
+                    failed.push(op);
+                }
+            }
+            self.flying -= failed.len();
+            failed.append(&mut self.leave_line(pv));
+            failed.into_iter().for_each(|op| self.core.done(op, Outcome::Failed));
+        }
+    }
+
+    /// Something failed on a PV.
+    pub(super) fn fails(&mut self, pv: u16) {
+        if self.opening.is_some() && !self.core.is_serving() {
+            self.mirror.failed.get_or_insert(pv);
+        }
+    }
+
+    /// Where the PV is on which it failed before it served, if it may open without that.
+    pub(crate) fn failed_on(&self) -> Option<PathBuf> {
+        let failed = self.mirror.failed.filter(|_| self.shared.mirrors)?;
+        self.shared.pv(failed).map(|pv| pv.path)
+    }
+
+    /// Takes what waits for a PV's buffers out of the lines; what goes to others with it stays.
+    fn leave_line(&mut self, pv: u16) -> Vec<u64> {
+        let mut left = Vec::new();
+        let mut todo = std::mem::take(&mut self.todo);
+        for (line, all) in &mut todo {
+            for one in std::mem::take(all) {
+                let effects = [one.effect].into_iter().chain(one.also);
+                let (theirs, others): (Vec<_>, Vec<_>) =
+                    effects.partition(|effect| effect.pvs().contains(&Some(pv)));
+                left.extend(theirs.iter().filter_map(pool::Effect::number));
+                let mut others = others.into_iter();
+                if let Some(effect) = others.next() {
+                    all.push_back(Todo { effect, also: others.collect() });
+                }
+            }
+            debug_assert!(*line != pv || all.iter().all(|one| one.pvs().all(|of| of != pv)));
+        }
+        todo.retain(|_, all| !all.is_empty());
+        self.todo = todo;
+        left
+    }
+
+    /// Lets go of a PV that is away; whether nothing is under way there.
+    pub(crate) fn let_go_of(&mut self, engine: &mut Engine<For>, number: u16) -> bool {
+        let Some(place) = self.lanes.get_mut(usize::from(number)) else { return false };
+        let idle = place.is_none_or(|lane| engine.is_idle(lane));
+        if !self.core.is_away(number) || !idle {
+            return false;
+        }
+        place.take().into_iter().for_each(|lane| engine.leave(lane));
+        self.shared.put_pv(number, None);
+        true
+    }
+
+    /// A PV that was away is there again.
+    pub(crate) fn return_pv(
+        &mut self,
+        engine: &mut Engine<For>,
+        number: u16,
+        (pv, lane): (OpenPv, u16),
+        reply: ReplyTo<Result<(), PoolError>>,
+    ) {
+        let place = self.lanes.get_mut(usize::from(number));
+        match place.filter(|place| place.is_none() && self.core.is_away(number)) {
+            Some(place) => {
+                *place = Some(lane);
+                self.shared.put_pv(number, Some(pv));
+                // What was known of it is from before it was lost.
+                self.shared.shadow.forget_pv(number);
+                self.submit(Asker::Return(reply), Request::ReturnPv { pv: number });
+            }
+            None => {
+                engine.leave(lane);
+                let what = format!("PV {} is not away any more", pv.path.display());
+                let _ = reply.send(Err(PoolError { what, help: None }));
+            }
+        }
+    }
+}
