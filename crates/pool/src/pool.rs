@@ -236,8 +236,8 @@ pub struct Extent {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Shadow {
     server: Uuid,
-    /// Epochs of the pool for which it is true: while a pool is opened there are two.
-    epochs: [u64; 2],
+    /// The epoch of the pool in which it was left ([`Shadow::is_of`]).
+    epoch: u64,
     chunks: Vec<(ChunkId, u16, Bits)>,
     /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
     parts: Vec<(u32, u64, Placed)>,
@@ -757,7 +757,7 @@ impl Pool {
         let epoch = self.chosen.superblock.epoch;
         let parts = self.parts_to_keep();
         let lost = self.losses.unsaid();
-        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks, parts, lost }
+        Shadow { server: self.server, epoch, chunks, parts, lost }
     }
 
     /// The superblock that counts.

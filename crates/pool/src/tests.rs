@@ -401,8 +401,17 @@ impl Explorer {
         let stale = superblock.members[usize::from(gone)].state == MemberState::Stale;
         let others = world.had_lost.iter().any(|pv| *pv != gone);
         let rests = world.lost.is_some() || world.had_lost.is_empty();
+        let group = |pv: usize| (superblock.members[pv].tier, superblock.members[pv].group);
+        let group_is_there =
+            (0..members).any(|pv| pv != usize::from(gone) && group(pv) == group(gone.into()));
+        // A group that is not there at all may have gone on alone, unless this host knows that it was lost.
+        let known = shadow.is_some() && world.pool.unsaid_losses().contains(&gone);
         let must = world.lost.is_some() && stale
-            || members > 2 && !others && rests && world.pool.is_serving();
+            || members > 2
+                && !others
+                && rests
+                && world.pool.is_serving()
+                && (group_is_there || known);
         let judged = judge(image.clone().without(Some(gone)), shadow, &world.oracle, self.broken);
         match judged {
             // There is no majority, or others lack what is on it.

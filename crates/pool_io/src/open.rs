@@ -108,9 +108,9 @@ pub(crate) fn open(
     let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
     let absent = known_by(&superblock, &order, absent, &spec);
     let epoch = core.superblock().epoch;
-    // What holds for neither this epoch nor the one before it the core has not taken up, and nobody may find it later.
+    // What does not hold the core has not taken up, and nobody may find it later.
     let ours = core.superblock().owners[0].server == owner.server;
-    let holds = |of: u64| ours && (of..=of.saturating_add(1)).contains(&epoch);
+    let holds = |of: u64| ours && Left::is_of(of, epoch);
     match left.filter(|(of, ..)| holds(*of)) {
         // A part whose container was never mapped is not there, and what it had may be another's soon.
         Some((.., parts)) => {
@@ -121,7 +121,7 @@ pub(crate) fn open(
         }
         None => shadow.clear(),
     }
-    // Before the epoch is raised: it holds for this one and the next.
+    // Before the epoch is raised.
     shadow.holds_for(owner, epoch);
     core.start();
     let mirrors = superblock.mirrors();

@@ -14,7 +14,8 @@
 //!
 //! A PV may be there again before a superblock says that it was lost, without what was in its cache. So whoever takes over from a process that dies then is told by its [`Shadow`], and does without that PV as well.
 //!
-//! A pool is opened without a PV under the same conditions, and if of the copies of the journal that its superblock counts more than half are there: a side with fewer cannot know whether the other went on.
+//! A pool is opened without a PV under the same conditions, and if of the copies of the journal that its superblock counts more than half are there, and of each failure group that had everything at least one PV: who is
+//! left cannot know otherwise whether the others went on, for which one copy of the journal is enough. A group that is lost while the pool is at work is another matter: a superblock says so.
 
 use super::*;
 use crate::choose::MIRROR;

@@ -220,8 +220,15 @@ impl Pool {
 
     pub(super) fn copied(&mut self, key: (u32, u32), id: ChunkId, block: usize, outcome: &Outcome) {
         self.touched.insert(key);
-        let Some(slot) = self.moving(key, id) else { return };
         let one = Bits::range(block, block + 1);
+        if let Some(slot) = self.slots.get_mut(&key)
+            && let Some(at) = slot.orphans.iter().position(|orphan| *orphan == (id, block))
+        {
+            slot.orphans.swap_remove(at);
+            slot.busy = slot.busy.without(one);
+            return self.wake(key);
+        }
+        let Some(slot) = self.moving(key, id) else { return };
         slot.busy = slot.busy.without(one);
         if let Some(moving) = &mut slot.moving {
             moving.copied = moving.copied.or(one);
@@ -325,7 +332,12 @@ impl Pool {
         let Some(moving) = moving else { return };
         if let (Stage::Copying(Some(block)), Some(slot)) = (moving.stage, self.slots.get_mut(&key))
         {
-            slot.busy = slot.busy.without(Bits::range(block, block + 1));
+            // The copy goes on, to a leg that may be the only one soon: who writes the block waits for it. One that nobody has is drained.
+            if moving.goal == Goal::Same {
+                slot.orphans.push((moving.target.id, block));
+            } else {
+                slot.busy = slot.busy.without(Bits::range(block, block + 1));
+            }
         }
         if moving.goal != Goal::Same {
             let then = Drained::Free(vec![moving.target.id]);

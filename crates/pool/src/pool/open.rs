@@ -142,7 +142,8 @@ impl Pool {
             }
             loaded => loaded?,
         }
-        if !may_be_away(superblock, &tables, &missing, &away) {
+        // Of what was lost it is known that it did not go on alone.
+        if !may_be_away(superblock, &tables, &(&missing - &lost), &away) {
             return match shadow.filter(|_| missing.is_empty()) {
                 // Members have changed since it was lost, and it cannot be done without.
                 Some(shadow) => Pool::open(source, server, Some(&shadow.with_all()), policy),
@@ -342,7 +343,8 @@ fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
     NotOpened::Missing(uuids.collect())
 }
 
-/// Whether the pool goes on without those that are away: all that LUs have there is elsewhere, and of the copies of the journal more than half are on PVs that are not missing.
+/// Whether the pool goes on without those that are away: all that LUs have there is elsewhere, of the copies of the journal more than half are on PVs that are not missing, and those that are
+/// missing were not enough for the pool to have gone on with them alone.
 fn may_be_away(
     superblock: &Superblock,
     tables: &Tables,
@@ -352,8 +354,22 @@ fn may_be_away(
     let journals = Pool::journals(superblock);
     let there = journals.difference(missing).count();
     let spare = away.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
+    let most = missing.is_empty() || 2 * there > journals.len();
     away.is_empty()
-        || spare && !journals.is_subset(away) && (missing.is_empty() || 2 * there > journals.len())
+        || spare && !journals.is_subset(away) && most && !was_enough(superblock, missing)
+}
+
+/// Whether a failure group is missing as a whole that may have lost all others since, and nobody who is there knows.
+fn was_enough(superblock: &Superblock, missing: &BTreeSet<u16>) -> bool {
+    let members = || (0..).zip(&superblock.members).filter(|(_, pv)| pv.state != MemberState::Gone);
+    let groups: BTreeSet<(u8, u8)> = members().map(|(_, pv)| (pv.tier, pv.group)).collect();
+    let whole = |pv: &crate::format::Member| {
+        !matches!(pv.state, MemberState::Stale | MemberState::Returning)
+    };
+    groups.into_iter().any(|group| {
+        let mut its = members().filter(|(_, pv)| (pv.tier, pv.group) == group);
+        its.all(|(number, pv)| missing.contains(&number) && whole(pv))
+    })
 }
 
 /// A page in the place that counts.

@@ -66,13 +66,21 @@ impl Shadow {
         let parts = parts.into_iter().map(place).collect();
         let chunks = chunks.collect();
         let lost = lost.into_iter().collect();
-        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks, parts, lost }
+        Shadow { server, epoch, chunks, parts, lost }
+    }
+
+    /// Whether what was left in an epoch holds in another. The superblock by which a pool is opened or a PV comes and goes raises it, and each PV that is lost on the way to
+    /// that superblock does once more; then whoever dies has not said which one it had become.
+    #[must_use]
+    pub fn is_of(left: u64, epoch: u64) -> bool {
+        const RAISED: u64 = 8;
+        (left..=left.saturating_add(RAISED)).contains(&epoch)
     }
 
     /// Whether it holds for a pool as a superblock has it, whose owner of that slot it was.
     pub(super) fn holds_for(&self, superblock: &Superblock, slot: u8) -> bool {
         let same = superblock.owners[usize::from(slot)].server == self.server;
-        same && self.epochs.contains(&superblock.epoch)
+        same && Shadow::is_of(self.epoch, superblock.epoch)
     }
 
     /// PVs that were lost and of which the superblock does not say so.

@@ -63,6 +63,8 @@ pub(super) struct Slot {
     pub(super) left: Vec<(ChunkId, u16)>,
     /// A leg that is on its way to another PV.
     pub(super) moving: Option<Moving>,
+    /// Blocks that are still being copied to a leg for a move that was given up.
+    pub(super) orphans: Vec<(ChunkId, usize)>,
     /// Where a leg was before it moved, until that is durable.
     pub(super) also: Vec<Leg>,
     waiting: Vec<Piece>,
@@ -435,9 +437,12 @@ impl Pool {
     fn fetch(&mut self, fetch: Fetch) {
         let last = self.reads_last();
         let first_alone = self.mends.may_differ(fetch.piece.key);
-        let Some(slot) = self.slots.get(&fetch.piece.key) else {
+        // It may have been forgotten while another leg was read.
+        let key = fetch.piece.key;
+        if self.slot(key).is_none() {
             return self.piece_done(&fetch.piece, Some(Fault::Medium));
-        };
+        }
+        let slot = &self.slots[&key];
         let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
         let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
         let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();

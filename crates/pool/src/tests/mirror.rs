@@ -286,9 +286,10 @@ fn a_pool_is_opened_without_a_pv_by_a_majority_alone() {
     assert_eq!(fault(&mut world, write(A, 0, 4 * KIB)), None);
     assert_eq!(missing(&world, 0), [one], "the second knows nothing of what the first did");
     assert!(open_without(&world, 1).is_ok());
-    // Of three each may be missing.
+    // Of two in one failure group each may be missing. The other group may have gone on alone, though it has fewer copies of the journal.
     let world = world_of("quiet");
-    assert!((0..3).all(|pv| open_without(&world, pv).is_ok()));
+    assert!([0, 2].iter().all(|pv| open_without(&world, *pv).is_ok()));
+    assert_eq!(missing(&world, 1), [two]);
 }
 
 /// A PV that is there again and could not get what it missed: the other failure group is needed.
@@ -316,7 +317,7 @@ fn the_last_good_leg_is_never_done_without() {
         world.move_again();
         world.rest();
         assert_eq!((state(&world, 1), world.pool.resync().failed), (MemberState::In, 0));
-        assert!((0..3).all(|pv| open_without(&world, pv).is_ok()));
+        assert!([0, 2].iter().all(|pv| open_without(&world, *pv).is_ok()));
         world.lose(1);
         assert_eq!(fault(&mut world, write(A, 0, 4 * KIB)), None);
     }
