@@ -52,6 +52,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::recreate))
         .routes(routes!(verbs::explain))
         .routes(routes!(verbs::explain_port))
+        .routes(routes!(verbs::explain_pool))
+        .routes(routes!(verbs::explain_lu))
         .routes(routes!(verbs::reconfigure))
         .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::reset_port_marks))

@@ -6,9 +6,9 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
-    FailureCode, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, Reply, Request, Selection,
-    Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec,
-    VolumeStatus,
+    FailureCode, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus, Reply,
+    Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION,
+    VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -41,6 +41,31 @@ pub struct Books {
     pub earlier: bool,
     /// How often it was asked for all that it has, and how many objects it was asked for by name.
     pub asked: (u64, u64),
+}
+
+/// The PVs of a pool after it was told of these: they come and go at once. One that is away stays, and a pool has the failure groups that it was made with.
+fn pvs_of(spec: &PoolSpec, now: &[PvStatus]) -> Result<Vec<PvStatus>, String> {
+    let is_gone = |pv: &&PvStatus| !spec.pvs.contains(&pv.path);
+    if let Some(pv) = now.iter().filter(is_gone).find(|pv| pv.state == PvState::Away) {
+        return Err(format!("PV {} is away, and cannot be removed", pv.path.display()));
+    }
+    let new = |path: &std::path::PathBuf| PvStatus {
+        path: path.clone(),
+        uuid: path.display().to_string(),
+        bytes: 1 << 40,
+        free_bytes: 1 << 40,
+        leaving: None,
+        group: u8::from(spec.mirror.contains(path)),
+        state: PvState::Active,
+    };
+    let known = |path: &std::path::PathBuf| now.iter().find(|pv| pv.path == *path).cloned();
+    let pvs: Vec<_> =
+        spec.pvs.iter().map(|path| known(path).unwrap_or_else(|| new(path))).collect();
+    let mirrored = |pvs: &[PvStatus]| pvs.iter().any(|pv| pv.group != 0);
+    if !now.is_empty() && mirrored(&pvs) && !mirrored(now) {
+        return Err(format!("pool `{}` has one failure group", spec.name));
+    }
+    Ok(pvs)
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -166,23 +191,28 @@ impl Books {
 
     fn put_pool(&mut self, spec: PoolSpec) -> Reply {
         let pools = &mut self.status.pools;
-        match pools.iter_mut().find(|pool| pool.spec.name == spec.name) {
-            Some(old) if old.spec.uuid != spec.uuid => {
-                return failure(FailureCode::InUse, format!("pool `{}` is in use", spec.name));
-            }
-            Some(old) => old.spec = spec,
-            None => pools.push(PoolStatus {
-                spec,
-                pvs: Vec::new(),
-                lus: Vec::new(),
-                snapshots: Vec::new(),
-                free_bytes: 1 << 40,
-                paused: 0,
-                pauses: 0,
-                trouble: None,
-                balance: None,
-                resync: None,
-            }),
+        let old = pools.iter_mut().find(|pool| pool.spec.name == spec.name);
+        let is_other = |old: &&mut PoolStatus| old.spec.uuid != spec.uuid;
+        if old.as_ref().is_some_and(is_other) {
+            return failure(FailureCode::InUse, format!("pool `{}` is in use", spec.name));
+        }
+        match pvs_of(&spec, old.as_ref().map_or(&[], |old| &old.pvs)) {
+            Err(what) => return failure(FailureCode::Invalid, what),
+            Ok(pvs) => match old {
+                Some(old) => (old.spec, old.pvs) = (spec, pvs),
+                None => pools.push(PoolStatus {
+                    spec,
+                    pvs,
+                    lus: Vec::new(),
+                    snapshots: Vec::new(),
+                    free_bytes: 1 << 40,
+                    paused: 0,
+                    pauses: 0,
+                    trouble: None,
+                    balance: None,
+                    resync: None,
+                }),
+            },
         }
         Reply::Done
     }

@@ -71,6 +71,14 @@ pub enum Kind {
     PoolFull,
     /// None waits any more.
     PoolSpace,
+    /// A PV of a mirrored storage pool failed, or was not there when that was opened.
+    PvLost,
+    /// It is there again.
+    PvReturned,
+    /// PVs that were away get what they missed.
+    ResyncStarted,
+    /// They have it.
+    ResyncEnded,
     /// An operation that took a while has ended.
     Operation,
 }
@@ -98,6 +106,10 @@ impl Kind {
             Kind::PoolError => "pool_error",
             Kind::PoolFull => "pool_full",
             Kind::PoolSpace => "pool_space",
+            Kind::PvLost => "pv_lost",
+            Kind::PvReturned => "pv_returned",
+            Kind::ResyncStarted => "resync_started",
+            Kind::ResyncEnded => "resync_ended",
             Kind::Operation => "operation",
         }
     }
@@ -118,7 +130,10 @@ impl Kind {
     /// Whether somebody should look at it.
     fn is_bad(self) -> bool {
         use Kind::*;
-        matches!(self, DataplaneDied | DataplaneSilent | VolumeError | PoolError | PoolFull)
+        matches!(
+            self,
+            DataplaneDied | DataplaneSilent | VolumeError | PoolError | PoolFull | PvLost
+        )
     }
 }
 
@@ -256,6 +271,27 @@ impl Trail {
         let event = Event::new(kind, message.into());
         let at_ms = at_ms.unwrap_or(event.at_ms);
         self.add(Event { at_ms, subject: subject.map(str::to_owned), ..event });
+    }
+
+    /// Notes what became of a storage pool, or of a PV of it.
+    pub fn of_pool(&self, kind: Kind, pool: &str, pv: Option<String>, message: String) {
+        let (subject, of) = (Some(pool.to_owned()), pv.into_iter().collect());
+        self.add(Event { subject, of, ..Event::new(kind, message) });
+    }
+
+    /// Since when PVs of a storage pool are away, by path, as far as that was noted.
+    pub fn lost_pvs(&self, pool: &str) -> BTreeMap<String, u64> {
+        let mut lost = BTreeMap::new();
+        let kept = self.kept();
+        for event in kept.all().filter(|event| event.subject.as_deref() == Some(pool)) {
+            let Some(pv) = event.of.first() else { continue };
+            match event.kind {
+                Kind::PvLost => drop(lost.insert(pv.clone(), event.at_ms)),
+                Kind::PvReturned => drop(lost.remove(pv)),
+                _ => {}
+            }
+        }
+        lost
     }
 
     /// Notes that requests of an adapter's client failed, which is about the volume behind it, too.

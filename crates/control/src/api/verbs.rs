@@ -4,7 +4,8 @@ use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Path, Query
 use crate::error::ApiError;
 use crate::model::seas::findings;
 use crate::server::{
-    ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server, TraceQuery, TraceView,
+    ChangeOptions, Expected, Explanation, FileAct, PoolExplanation, PortExplanation, Server,
+    TraceQuery, TraceView,
 };
 use axum::Json;
 use axum::extract::State;
@@ -139,6 +140,28 @@ pub(super) async fn explain_port(
     Path(name): Path<String>,
 ) -> Answer<PortExplanation> {
     Ok(Json(server.explain_port(&name)?))
+}
+
+/// What is wrong with a storage pool, since when, and what to do about it.
+#[utoipa::path(get, path = "/v1/pools/{name}/explain", tag = "pool", operation_id = "explain_pool",
+    params(("name" = String, Path, description = "Name of the storage pool")),
+    responses((status = 200, body = PoolExplanation), (status = "default", body = ApiError)))]
+pub(super) async fn explain_pool(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<PoolExplanation> {
+    Ok(Json(server.explain_pool(&name).await?))
+}
+
+/// What is wrong with an LU and its storage pool, since when, and what to do about it.
+#[utoipa::path(get, path = "/v1/volumes/{name}/explain", tag = "volume", operation_id = "explain_volume",
+    params(("name" = String, Path, description = "Name of a volume of the kind `lu`")),
+    responses((status = 200, body = PoolExplanation), (status = "default", body = ApiError)))]
+pub(super) async fn explain_lu(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<PoolExplanation> {
+    Ok(Json(server.explain_lu(&name).await?))
 }
 
 /// LUs of a storage pool.

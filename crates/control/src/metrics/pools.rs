@@ -12,7 +12,7 @@ type OfPool = (&'static str, &'static str, fn(&PoolView) -> u64);
 type OfPv = (&'static str, &'static str, fn(&PvView) -> u64);
 type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 
-const BYTES: [OfPool; 7] = [
+const BYTES: [OfPool; 8] = [
     ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
     ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
     ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
@@ -23,6 +23,10 @@ const BYTES: [OfPool; 7] = [
     }),
     ("pool_not_moved", "What of it could not be copied and is tried again", |pool| {
         moves(pool).map(|one| one.failed_bytes).sum()
+    }),
+    ("pool_to_resync", "What failure groups are still to get that they missed", |pool| {
+        let moves = pool.resync.as_ref();
+        moves.map_or(0, |one| one.planned_bytes.saturating_sub(one.moved_bytes))
     }),
 ];
 
@@ -86,6 +90,17 @@ impl Scrape {
                 pool.lus.iter().map(|lu| (labels(lu), value(lu))).collect::<Vec<_>>()
             };
             gauge(encoder, (name, help), pools().flat_map(of))?;
+        }
+        let help = "PVs of the failure group that are away: what was on them has one copy";
+        let mut metric =
+            encoder.encode_descriptor("failgrp_away", help, None, MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            for group in &pool.failgrps {
+                let is_away = |pv: &&PvView| pv.failgrp == group.name && pv.state == "away";
+                let away = pool.pvs.iter().filter(is_away).count() as i64;
+                let labels = [("pool", name), ("failgrp", group.name.as_str())];
+                metric.encode_family(&labels)?.encode_gauge(&away)?;
+            }
         }
         let help = "Writes that wait for space in the pool now";
         let mut metric = encoder.encode_descriptor("pool_paused", help, None, MetricType::Gauge)?;

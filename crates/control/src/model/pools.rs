@@ -7,10 +7,11 @@
 use super::files::Made;
 use super::map::SharedMap;
 use super::{Desired, home};
+use crate::error::ApiError;
 use crate::paths::Paths;
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, attr};
-use protocol::message::{PoolStatus, SnapshotStatus};
+use protocol::message::{PoolStatus, PvState, PvStatus, SnapshotStatus};
 use serde::{Deserialize, Serialize};
 use spec::{FileIdentity, PoolSpec, SnapshotSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,9 @@ pub struct Kept {
     pub doomed: BTreeSet<u32>,
     /// Where its PVs were when it was last open.
     pub members: BTreeSet<PathBuf>,
+    /// Those of them in its second failure group.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub mirror: BTreeSet<PathBuf>,
     /// Snapshots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub snapshots: BTreeMap<String, Frozen>,
@@ -69,6 +73,8 @@ pub struct FrozenLu {
 pub struct Open {
     /// The paths of its PVs.
     pub members: BTreeSet<PathBuf>,
+    /// Those of them in its second failure group.
+    pub mirror: BTreeSet<PathBuf>,
     /// Snapshots that were made of late.
     pub snapshots: Vec<SnapshotStatus>,
 }
@@ -77,8 +83,28 @@ impl Open {
     /// As a data plane says.
     pub fn of(status: &PoolStatus) -> Open {
         let members = status.pvs.iter().map(|pv| pv.path.clone()).collect();
-        Open { members, snapshots: status.snapshots.clone() }
+        let mirror = status.pvs.iter().filter(|pv| pv.group != 0);
+        let mirror = mirror.map(|pv| pv.path.clone()).collect();
+        Open { members, mirror, snapshots: status.snapshots.clone() }
     }
+}
+
+/// What is wrong with an open pool beside PVs that are away, which are told by their states.
+pub fn trouble_beside(status: &PoolStatus) -> Option<&String> {
+    let away = |trouble: &String| status.pvs.iter().any(|pv| is_of_away(trouble, pv).is_some());
+    status.trouble.as_ref().filter(|trouble| !away(trouble))
+}
+
+/// Why a PV is away, where its data plane says so: in brackets behind that it is.
+pub fn why_away<'a>(status: &'a PoolStatus, pv: &PvStatus) -> Option<&'a str> {
+    let rest = is_of_away(status.trouble.as_ref()?, pv)?;
+    rest.strip_prefix(" (")?.split_once("): ").map(|(why, _)| why)
+}
+
+/// What follows where the trouble is that this PV is away.
+fn is_of_away<'a>(trouble: &'a str, pv: &PvStatus) -> Option<&'a str> {
+    let begin = format!("PV {} is away", pv.path.display());
+    trouble.strip_prefix(&begin).filter(|_| pv.state == PvState::Away)
 }
 
 /// Pools that data planes have open.
@@ -87,7 +113,7 @@ pub type Opened = BTreeMap<String, Open>;
 /// Notes which are open. Whether there was something new.
 pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
     let mut learned = false;
-    for (name, Open { members, snapshots }) in opened {
+    for (name, Open { members, mirror, snapshots }) in opened {
         if !desired[Object::Pool].contains_key(name) {
             continue;
         }
@@ -95,8 +121,9 @@ pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
         let mut now = kept.clone();
         note_made(desired, &mut now, snapshots);
         // A data plane that says nothing of its PVs has not lost them.
-        let members = if members.is_empty() { &kept.members } else { members };
-        now = Kept { made: true, members: members.clone(), ..now };
+        let known =
+            if members.is_empty() { (&kept.members, &kept.mirror) } else { (members, mirror) };
+        now = Kept { made: true, members: known.0.clone(), mirror: known.1.clone(), ..now };
         if kept != now {
             desired.allocations.pools.insert(name.clone(), now);
             learned = true;
@@ -260,9 +287,65 @@ pub fn pool_of(set: &Attributes) -> Option<&str> {
     attr::volume::POOL.of(set).filter(|_| is_lu)
 }
 
-/// The paths of a pool's PVs.
+/// The paths of a pool's PVs, those of its second failure group last.
 pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
-    listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path)).collect()
+    let first = listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path));
+    first.chain(mirror(set, paths)).collect()
+}
+
+/// Those of its second failure group; none if it is not mirrored.
+pub fn mirror(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
+    listed(attr::pool::MIRROR.of(set)).map(|path| paths.absolute(path)).collect()
+}
+
+/// The names of its failure groups; of one that is not mirrored, the first is there alone.
+pub fn groups(set: &Attributes) -> [&str; 2] {
+    [attr::pool::FAILGRP.value(set), attr::pool::MIRROR_FAILGRP.value(set)]
+}
+
+/// Whether the failure groups of a pool may change so. A pool has as many as it was made with, since its LUs have as many copies; and what is of one group does not become of the other.
+pub(super) fn may_change(
+    now: &Desired,
+    name: &str,
+    (before, after): (&Attributes, &Attributes),
+    paths: &Paths,
+) -> Result<(), ApiError> {
+    let Some(kept) = now.allocations.pools.get(name).filter(|kept| kept.made) else {
+        return Ok(());
+    };
+    let refuse = |attribute: &str, what: String, help: String| {
+        Err(ApiError::invalid(format!("pool `{name}` {what}")).on(attribute).help(help))
+    };
+    let (had, has) = (mirror(before, paths), mirror(after, paths));
+    let is_mirrored = !kept.mirror.is_empty();
+    let help = "a pool has the failure groups that it was made with: make another pool, give it LUs, and copy what these hold";
+    if !is_mirrored && had.is_empty() && !has.is_empty() {
+        let what = "is not mirrored, and cannot be any more".to_owned();
+        return refuse(attr::pool::MIRROR.name, what, help.to_owned());
+    }
+    if is_mirrored && has.is_empty() && !had.is_empty() {
+        let what = "is mirrored, and cannot be without its second failure group".to_owned();
+        return refuse(attr::pool::MIRROR.name, what, help.to_owned());
+    }
+    let first = |set: &Attributes| -> BTreeSet<PathBuf> {
+        listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path)).collect()
+    };
+    let (first_had, first_has) = (first(before), first(after));
+    let comes_first = first_has.iter().filter(|path| !first_had.contains(*path));
+    let comes_second = has.iter().filter(|path| !had.contains(path));
+    let second = |path: &&PathBuf| kept.mirror.contains(*path);
+    let [one, two] = groups(after);
+    let wrong = comes_first.filter(second).map(|path| (path, attr::pool::PVS.name, two, one));
+    let member = |path: &&PathBuf| kept.members.contains(*path) && !second(path);
+    let wrong_too =
+        comes_second.filter(member).map(|path| (path, attr::pool::MIRROR.name, one, two));
+    let Some((path, attribute, from, to)) = wrong.chain(wrong_too).next() else { return Ok(()) };
+    let path = path.display();
+    let what = format!("has {path} in its failure group `{from}`: it cannot go to `{to}`");
+    let help = format!(
+        "take it out first (`trunkline pv remove {name} {path}`), and add it when it has left"
+    );
+    refuse(attribute, what, help)
 }
 
 /// The LUs of a snapshot, if all of them are there: before that it is not asked for.
@@ -295,7 +378,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             joining: pvs.iter().filter(new).cloned().collect(),
             leaving: members.into_iter().flatten().filter(unwanted).cloned().collect(),
             pvs,
-            mirror: Vec::new(),
+            mirror: mirror(set, paths),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
@@ -343,141 +426,4 @@ fn uuid(name: &str, fresh: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config;
-    use crate::model::{allocations, files, resolve, samples};
-
-    const LU: &str = "[pool.p]\npvs=\"/a,/b\"\n[volume.lu]\nkind=\"lu\"\npool=\"p\"\nsize=4096\n";
-
-    #[test]
-    fn a_pool_is_made_once_and_its_lus_are_removed_by_number() {
-        let mut desired = config::read(LU).unwrap();
-        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
-        let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
-        let pool = &wanted(&desired).pools["p"];
-        assert!(pool.fresh && pool.pvs.len() == 2 && pool.uuid.len() == 32, "{pool:?}");
-        assert_eq!(uuid("p", 1), attr::pool::UUID.of(&desired[Object::Pool]["p"]).unwrap());
-        assert_ne!(uuid("q", 1), uuid("p", 1));
-        let open = |pvs: &[&str]| {
-            let members = pvs.iter().map(PathBuf::from).collect();
-            Opened::from([("p".to_owned(), Open { members, snapshots: Vec::new() })])
-        };
-        let other = Opened::from([("other".to_owned(), Open::default())]);
-        assert!(!learn(&mut desired, &other));
-        assert!(learn(&mut desired, &open(&["/a", "/b"])));
-        assert!(!learn(&mut desired, &open(&["/a", "/b"])), "nothing new");
-        assert!(!learn(&mut desired, &open(&[])), "nothing is said of them");
-        assert!(!wanted(&desired).pools["p"].fresh);
-        let spec::VolumeKind::Lu(lu) = &wanted(&desired).volumes["lu"].kind else { panic!() };
-        assert!(lu.fresh && lu.identity.is_none());
-        let identity = FileIdentity::Lu { pool: pool.uuid.clone(), number: 7, bytes: 4096 };
-        let found = files::Found { path: None, identity: Some(identity) };
-        files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
-        let mut without = desired.clone();
-        without[Object::Volume].remove("lu");
-        allocations::settle(&desired, &mut without, 2).unwrap();
-        assert_eq!(wanted(&without).pools["p"].doomed, [7]);
-        // Another of the name is another, and a pool that is gone keeps nothing.
-        let mut again = desired.clone();
-        allocations::settle(&without, &mut again, 3).unwrap();
-        assert_eq!(again.allocations.files["lu"], Made::New);
-        let mut none = without.clone();
-        none[Object::Pool].remove("p");
-        allocations::settle(&without, &mut none, 4).unwrap();
-        assert!(none.allocations.pools.is_empty());
-    }
-
-    #[test]
-    fn a_snapshot_is_asked_for_until_it_is_known_to_be_made_and_a_clone_waits_for_it() {
-        let text = format!("{LU}[snapshot.s]\nvolumes=\"lu\"\n");
-        let clone = "[volume.c]\nkind=\"lu\"\npool=\"p\"\nsnapshot=\"s\"\n";
-        let mut desired = config::read(&format!("{text}{clone}")).unwrap();
-        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
-        let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
-        let asked = |desired: &Desired| wanted(desired).pools["p"].snapshots.clone();
-        let origin = |desired: &Desired| {
-            let volume = wanted(desired).volumes["c"].clone();
-            let spec::VolumeKind::Lu(lu) = &volume.kind else { panic!("{volume:?}") };
-            (lu.snapshot, volume.bytes)
-        };
-        assert_eq!(asked(&desired), [], "its LU is not there yet");
-        let pool = wanted(&desired).pools["p"].uuid.clone();
-        let identity = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
-        let found = files::Found { path: None, identity: Some(identity) };
-        files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
-        let spec = |id, given_up| SnapshotSpec { id, lus: vec![7], given_up };
-        assert_eq!(asked(&desired), [spec(1, false)]);
-        assert_eq!(origin(&desired), (Some(0), None), "it is of no snapshot that there is");
-        let made = |id, number| {
-            let lus = vec![protocol::message::FrozenStatus { lu: 7, number, bytes: 4096 }];
-            let snapshots = vec![SnapshotStatus { id, made_ms: 12, lus }];
-            Opened::from([("p".to_owned(), Open { members: BTreeSet::new(), snapshots })])
-        };
-        assert!(learn(&mut desired, &made(1, 9)));
-        assert!(!learn(&mut desired, &made(1, 9)), "nothing new");
-        assert!(!learn(&mut desired, &made(1, 11)), "it was made once");
-        assert_eq!((asked(&desired), origin(&desired)), (Vec::new(), (Some(9), Some(4096))));
-        // One that nobody asked for, or wants any more, goes.
-        learn(&mut desired, &made(2, 13));
-        let mut without = desired.clone();
-        without[Object::Snapshot].remove("s");
-        allocations::settle(&desired, &mut without, 2).unwrap();
-        assert_eq!(wanted(&without).pools["p"].doomed, [9, 13]);
-        // Another of the name is another.
-        let mut again = desired.clone();
-        allocations::settle(&without, &mut again, 3).unwrap();
-        assert_eq!(asked(&again), [spec(2, false)]);
-        // One that is given up before that is known: whether it was made is asked for, until it is.
-        let mut given_up = again.clone();
-        given_up[Object::Snapshot].remove("s");
-        allocations::settle(&again, &mut given_up, 4).unwrap();
-        assert_eq!(asked(&given_up), [spec(2, true)]);
-        let mut nothing = given_up.clone();
-        let none = SnapshotStatus { id: 2, made_ms: 12, lus: Vec::new() };
-        let open = Open { members: BTreeSet::new(), snapshots: vec![none] };
-        learn(&mut nothing, &Opened::from([("p".to_owned(), open)]));
-        learn(&mut given_up, &made(2, 15));
-        assert_eq!((asked(&nothing), asked(&given_up)), (Vec::new(), Vec::new()));
-        let doomed = |desired: &Desired| wanted(desired).pools["p"].doomed.contains(&15);
-        assert_eq!((doomed(&nothing), doomed(&given_up)), (false, true));
-    }
-
-    #[test]
-    fn pvs_that_come_and_go_are_told_until_they_have() {
-        let mut desired = config::read(LU).unwrap();
-        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
-        let told = |desired: &Desired| {
-            let PoolSpec { pvs, joining, leaving, .. } =
-                resolve::wanted(desired, "main", &samples::paths()).pools["p"].clone();
-            let names = |paths: Vec<PathBuf>| {
-                let names: Vec<String> =
-                    paths.iter().map(|path| path.display().to_string()).collect();
-                names.join(" ")
-            };
-            [pvs, joining, leaving].map(names)
-        };
-        assert_eq!(told(&desired), ["/a /b", "", ""], "all of it is new");
-        let open = |pvs: &[&str]| {
-            let members = pvs.iter().map(PathBuf::from).collect();
-            Opened::from([("p".to_owned(), Open { members, snapshots: Vec::new() })])
-        };
-        learn(&mut desired, &open(&["/a", "/b"]));
-        assert_eq!(told(&desired), ["/a /b", "", ""]);
-        let list = |desired: &mut Desired, pvs: &str| {
-            let mut set = desired[Object::Pool]["p"].clone();
-            attr::pool::PVS.put(&mut set, pvs);
-            desired[Object::Pool].insert("p".to_owned(), set);
-        };
-        list(&mut desired, "/b,/c");
-        assert_eq!(told(&desired), ["/b /c", "/c", "/a"]);
-        learn(&mut desired, &open(&["/a", "/b", "/c"]));
-        assert_eq!(told(&desired), ["/b /c", "", "/a"]);
-        learn(&mut desired, &open(&["/b", "/c"]));
-        assert_eq!(told(&desired), ["/b /c", "", ""]);
-        // It is called back before it has begun, or while it goes on.
-        list(&mut desired, "/b");
-        list(&mut desired, "/b,/c");
-        assert_eq!(told(&desired), ["/b /c", "", ""]);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! From one desired state to another: whether it may be, and what changes.
 
 use super::neighbours::Neighbours;
-use super::{Desired, Key};
+use super::{Desired, Key, pools};
 use crate::error::{ApiError, Code};
 use crate::paths::Paths;
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value, attr};
@@ -149,6 +149,9 @@ pub fn transition_beside(
             if let Some(before) = before {
                 let users = || neighbours.users(now, &[], &(object, name.clone()));
                 may_change(now, &next, &users, (object, name), (before, set), allow)?;
+                if object == Object::Pool {
+                    pools::may_change(now, name, (before, set), paths)?;
+                }
             }
             changes.extend(change(object, name, before, set));
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::fake::Books;
 use crate::model::map::SharedMap;
 use crate::model::samples;
-use crate::model::{Desired, resolve};
+use crate::model::{Desired, pools, resolve};
 use proptest::prelude::*;
 use protocol::message::Reply;
 
@@ -99,6 +99,54 @@ proptest! {
         }
         carry_out(&mut books, &second);
         assert_reached(&books, &second);
+    }
+}
+
+/// PVs of a pool by numbers, of each failure group; those of the second one are 10 and above.
+fn pvs() -> impl Strategy<Value = [BTreeSet<u8>; 2]> {
+    use proptest::collection::btree_set;
+    (btree_set(0u8..6, 1..4), btree_set(10u8..16, 1..4)).prop_map(|(first, second)| [first, second])
+}
+
+/// What a data plane is told of such a pool.
+fn pool_of(now: &Desired, [first, second]: &[BTreeSet<u8>; 2]) -> (Wanted, Desired) {
+    let list =
+        |pvs: &BTreeSet<u8>| pvs.iter().map(|pv| format!("/pv{pv}")).collect::<Vec<_>>().join(",");
+    settled(&format!("[pool.p]\npvs=\"{}\"\nmirror=\"{}\"\n", list(first), list(second)), now)
+}
+
+proptest! {
+    /// Whatever PVs come and go: the pool stays open, each comes into its group, and it ends.
+    #[test]
+    fn pvs_come_and_go_in_their_groups_under_an_open_pool(
+        mirrored in any::<bool>(),
+        steps in proptest::collection::vec(pvs(), 1..5),
+    ) {
+        let mut books = Books::new();
+        let mut desired = Desired::default();
+        for mut step in steps {
+            if !mirrored {
+                step[1].clear();
+            }
+            let (wanted, next) = pool_of(&desired, &step);
+            desired = next;
+            let actions = carry_out(&mut books, &wanted);
+            prop_assert!(actions.iter().all(|it| matches!(it, Action::PutPool(_))), "{actions:?}");
+            let opened = books.status.pools.iter();
+            let opened = opened.map(|pool| (pool.spec.name.clone(), pools::Open::of(pool)));
+            pools::learn(&mut desired, &opened.collect());
+            // What it has said is what it is told then.
+            let mut wanted = resolve::wanted(&desired, "main", &samples::paths());
+            wanted.settle_pool(&books.status.pools[0]);
+            carry_out(&mut books, &wanted);
+            prop_assert_eq!(reconcile(&wanted, &books.status), vec![]);
+            let has = |group: u8| -> BTreeSet<String> {
+                let pvs = books.status.pools[0].pvs.iter().filter(|pv| pv.group == group);
+                pvs.map(|pv| pv.path.display().to_string()).collect()
+            };
+            let wants = step.map(|pvs| pvs.iter().map(|pv| format!("/pv{pv}")).collect());
+            prop_assert_eq!([has(0), has(1)], wants);
+        }
     }
 }
 

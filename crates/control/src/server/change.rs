@@ -420,6 +420,7 @@ impl Server {
         let volumes = new.map(|difference| difference.name().to_owned()).collect();
         let mut warnings = self.undone_by_the_file(&changes);
         warnings.extend(super::short::warnings(&next, &changes, &accounts));
+        warnings.extend(super::one_disk::warnings(&next, &changes, &self.paths));
         // What clients have negotiated since then was told nobody yet.
         let before =
             if now.allocations == stored.allocations { before } else { self.wanted(&stored) };

@@ -24,7 +24,7 @@ pub struct ObjectView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
     /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing. Of a storage pool: `open`,
-    /// `failed` or `pending`. Of a snapshot: `made` or `pending`.
+    /// `degraded` where a PV is away or has not got what it missed, `failed` or `pending`. Of a snapshot: `made` or `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Why an uplink is not connected; what is wrong with a storage pool, or will be soon.

@@ -1,15 +1,20 @@
 //! What the API shows of storage pools.
 
+mod mirror;
+
+pub(super) use mirror::Lost;
+pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};
+
 use super::shared::{Done, Server};
 use super::snapshots::FrozenLuView;
 use crate::error::{ApiError, Code};
-use crate::model::pools::pool_of;
+use crate::model::pools::{pool_of, why_away};
 use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::units;
-use protocol::message::{PoolStatus, ProgressStatus};
+use protocol::message::{PoolStatus, ProgressStatus, PvState};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
 use std::collections::BTreeSet;
@@ -21,12 +26,15 @@ use utoipa::ToSchema;
 pub struct PoolView {
     /// Its PVs.
     pub pvs: Vec<PvView>,
+    /// Its failure groups: two if it is mirrored.
+    #[serde(default)]
+    pub failgrps: Vec<FailgrpView>,
     /// Its LUs.
     pub lus: Vec<LuView>,
     /// What its snapshots have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<FrozenLuView>,
-    /// What its PVs have for LUs: all but the pool's own blocks.
+    /// What its PVs have for LUs: all but the pool's own blocks. Where it is mirrored, each byte of it is there twice and counted once, here and below.
     pub size_bytes: u64,
     /// What LUs have taken of it.
     pub used_bytes: u64,
@@ -43,9 +51,15 @@ pub struct PoolView {
     /// Chunks that move to where less is, since PVs have come or gone, while some do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<MovesView>,
+    /// PVs that were away get what they missed: how far that is, while some do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resync: Option<MovesView>,
     /// What will be wrong soon, or is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// What is worth knowing, and is no fault.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How far something is that moves chunks.
@@ -95,6 +109,18 @@ pub struct PvView {
     pub path: String,
     /// Its UUID.
     pub uuid: String,
+    /// Its failure group.
+    #[serde(default)]
+    pub failgrp: String,
+    /// `in`; `leaving`; `away` where it failed or was not found; `resyncing` while it gets what it missed.
+    #[serde(default)]
+    pub state: String,
+    /// Since when it is away, in milliseconds since 1970, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+    /// Why it is away, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// What it has.
     pub size_bytes: u64,
     /// What of it is nobody's.
@@ -171,7 +197,7 @@ impl Server {
             });
             open.map(|volume| volume.spec.name.clone())
         };
-        let space = PoolView::of(&next, set, of_pool);
+        let space = PoolView::of(&next, set, of_pool, &Lost::new());
         for number in numbers {
             let Some(lu) = space.lus.iter().find(|lu| lu.number == *number) else {
                 let what = format!("pool `{pool}` has no LU {number}");
@@ -205,7 +231,12 @@ impl Server {
 }
 
 impl PoolView {
-    pub(super) fn of(desired: &Desired, set: &Attributes, status: &PoolStatus) -> PoolView {
+    pub(super) fn of(
+        desired: &Desired,
+        set: &Attributes,
+        status: &PoolStatus,
+        lost: &Lost,
+    ) -> PoolView {
         let name = &status.spec.name;
         let volumes: Vec<(u32, &String)> = desired[Object::Volume]
             .iter()
@@ -235,14 +266,20 @@ impl PoolView {
         let pv = |pv: &protocol::message::PvStatus| PvView {
             path: pv.path.display().to_string(),
             uuid: pv.uuid.clone(),
+            failgrp: mirror::group_name(set, pv.group),
+            state: mirror::state_of(pv).to_owned(),
+            since_ms: (pv.state == PvState::Away)
+                .then(|| lost.get(&pv.path.display().to_string()).copied())
+                .flatten(),
+            reason: why_away(status, pv).map(str::to_owned),
             size_bytes: pv.bytes,
             free_bytes: pv.free_bytes,
             leaving: pv.leaving.as_ref().map(MovesView::of),
         };
         let used: u64 = status.lus.iter().map(|lu| lu.mapped_bytes).sum();
         // What is free on a PV that leaves is nobody's to take.
-        let stays = status.pvs.iter().filter(|pv| pv.leaving.is_none());
-        let size = used + stays.map(|pv| pv.free_bytes).sum::<u64>();
+        let size = used + mirror::free_on_pvs(status);
+        let failgrps = mirror::all_groups(set, status);
         let written = status.lus.iter().filter(|lu| lu.origin.is_none());
         let allocated: u64 = written.map(|lu| lu.bytes).sum();
         PoolView {
@@ -257,7 +294,10 @@ impl PoolView {
             paused: status.paused,
             pauses: status.pauses,
             balance: status.balance.as_ref().map(MovesView::of),
+            resync: status.resync.as_ref().map(MovesView::of),
             warning: warning(set, size, status),
+            notes: PoolView::note_of_groups(&failgrps).into_iter().collect(),
+            failgrps,
         }
     }
 }

@@ -3,22 +3,23 @@
 use super::links::LinkView;
 use super::looked::named;
 use super::objects::{FailoverView, ObjectView};
-use super::pools::PoolView;
+use super::pools::{Lost, PoolView};
 use super::shared::Server;
 use super::short;
 use super::snapshots::SnapshotView;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
+use crate::model::pools::trouble_beside;
 use crate::model::{Desired, Home, MAIN, Users, home, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
-use crate::trail::Links;
+use crate::trail::{Links, Trail};
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
-use protocol::message::{AdapterStatus, OpeningStatus, Status, VolumeStatus};
+use protocol::message::{AdapterStatus, OpeningStatus, PvState, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -277,6 +278,7 @@ struct Moment<'a> {
     luns: BTreeMap<String, Vec<(&'a str, u16)>>,
     users: Users<'a>,
     links: Arc<Links>,
+    trail: &'a Trail,
 }
 
 /// A data plane's account of itself, the last one if it does not answer, by name.
@@ -302,7 +304,7 @@ impl<'a> Moment<'a> {
     fn new(
         desired: &'a Desired,
         supervisors: &'a BTreeMap<String, View>,
-        links: Arc<Links>,
+        trail: &'a Trail,
     ) -> Moment<'a> {
         let account = |(name, view): (&'a String, &'a View)| {
             Some((name.as_str(), Account::of(&view.account()?.status)))
@@ -315,7 +317,8 @@ impl<'a> Moment<'a> {
             homes: desired.homes(),
             luns: desired.luns(),
             users: desired.users(),
-            links,
+            links: trail.link_counts(),
+            trail,
         }
     }
 
@@ -517,13 +520,19 @@ impl Moment<'_> {
         let account = self.account(home).map(|account| &account.status.pools);
         let status = account.map(|all| all.iter().find(|pool| pool.spec.name == name));
         let failure = self.failure(&Subject::Pool(name.to_owned()));
-        let space = status.flatten().map(|status| PoolView::of(self.desired, set, status));
-        let trouble = status.flatten().and_then(|status| status.trouble.clone());
+        let space = status.flatten().map(|status| {
+            let whole = status.pvs.iter().all(|pv| pv.state == PvState::Active);
+            let lost = if whole { Lost::new() } else { self.trail.lost_pvs(name) };
+            PoolView::of(self.desired, set, status, &lost)
+        });
+        let trouble = status.flatten().and_then(trouble_beside).cloned();
+        let degraded = space.as_ref().and_then(PoolView::degraded);
         let warning = space.as_ref().and_then(|space| space.warning.clone());
         let pending = self.opening(&Subject::Pool(name.to_owned()));
+        let open = if degraded.is_some() { "degraded" } else { "open" };
         ObjectView {
-            state: Some(state(status.map(|it| it.map(|_| "open")), failure.is_some())),
-            reason: failure.or(pending).or(trouble).or(warning),
+            state: Some(state(status.map(|it| it.map(|_| open)), failure.is_some())),
+            reason: failure.or(pending).or(trouble).or(degraded).or(warning),
             space,
             ..self.object(Object::Pool, name, set)
         }
@@ -584,7 +593,7 @@ impl Server {
     /// All objects of a kind.
     pub async fn objects(&self, object: Object) -> Vec<AnyView> {
         let (desired, supervisors) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
+        let moment = Moment::new(&desired, &supervisors, &self.trail);
         let show =
             |(name, set): (&String, &Attributes)| moment.show(object, name, set, self.paths());
         let unnamed = object == Object::DataPlane && !desired[object].contains_key(MAIN);
@@ -596,7 +605,7 @@ impl Server {
     /// One object.
     pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, ApiError> {
         let (desired, supervisors) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
+        let moment = Moment::new(&desired, &supervisors, &self.trail);
         let set = match desired[object].get(name) {
             Some(set) => set,
             None if object == Object::DataPlane && name == MAIN => desired.dataplane(MAIN),
@@ -608,7 +617,7 @@ impl Server {
     /// Adapters of a kind as they are known without asking a data plane.
     pub(super) fn known_adapters(&self, kind: AdapterKind) -> Vec<AdapterView> {
         let (desired, supervisors) = (self.desired(), self.supervisor_views());
-        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
+        let moment = Moment::new(&desired, &supervisors, &self.trail);
         let adapters = desired[Object::Adapter].iter();
         let of_kind = adapters.filter(|(_, set)| attr::adapter::KIND.value(set) == kind);
         of_kind.map(|(name, set)| moment.adapter(name, set, self.paths())).collect()
@@ -617,7 +626,7 @@ impl Server {
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
         let (desired, supervisors) = self.known(&Object::ALL).await;
-        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
+        let moment = Moment::new(&desired, &supervisors, &self.trail);
         let paths = self.paths();
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
         let adapters =

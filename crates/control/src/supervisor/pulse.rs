@@ -5,6 +5,8 @@
 //! that is not answered in time stays where it is, and the data plane is *silent* until its answer comes or the connection ends: it
 //! is stopped, or waits for something under its locks. Silence is not death: nobody else may have what it has.
 
+mod pool_events;
+
 use super::Command;
 use super::ailing::{ERRORS, Errors};
 use super::view::{Known, View, lock};
@@ -198,19 +200,24 @@ impl PulseThread {
 
     fn note(&mut self, look: Look) {
         let mut view = lock(&self.view);
-        let (mut seen, mut ill) = (Vec::new(), Vec::new());
+        let (mut seen, mut ill, mut of_pools) = (Vec::new(), Vec::new(), Vec::new());
         let silent = match look {
             Look::Answered(status) => {
                 let now = Known::new(*status);
                 // The supervisor asks, too: what is known already may not have been told.
                 let told = self.told.replace(Arc::clone(&now.status));
+                let lost = |pool: &str| self.trail.lost_pvs(pool);
                 let known_until = |adapter: &str| self.trail.last_visit_ms(adapter);
-                let first = told.is_none().then_some(known_until);
+                let is_first = told.is_none();
+                let first = is_first.then_some(known_until);
                 let known = view.known.replace(now.clone()).map(|known| known.status);
                 if let Some(before) = told.or(known) {
                     seen = visits::between(&before, &now.status, first);
                     ill = troubles(&before, &now.status);
-                    ill.extend(pools(&before, &now.status));
+                    of_pools = pool_events::between(&before, &now.status, is_first, lost);
+                } else {
+                    let nothing = Status::default();
+                    of_pools = pool_events::between(&nothing, &now.status, is_first, lost);
                 }
                 None
             }
@@ -247,6 +254,9 @@ impl PulseThread {
         }
         for (kind, name, message) in ill {
             self.trail.note(kind, Some(&name), message);
+        }
+        for pool_events::Told { kind, pool, pv, message } in of_pools {
+            self.trail.of_pool(kind, &pool, pv, message);
         }
         for (adapter, message) in errors {
             let mut all = known.iter().flat_map(|status| &status.adapters);
@@ -367,29 +377,6 @@ fn troubles(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
         .collect()
 }
 
-/// What became of open storage pools: what is wrong with one, writes that wait for space, and none any more.
-fn pools(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
-    let mut all = Vec::new();
-    for pool in &now.pools {
-        let mut earlier = before.pools.iter().filter(|_| before.pid == now.pid);
-        let earlier = earlier.find(|it| it.spec.name == pool.spec.name);
-        let mut note = |kind, message| all.push((kind, pool.spec.name.clone(), message));
-        let known = earlier.and_then(|it| it.trouble.as_ref());
-        if let Some(trouble) = pool.trouble.as_ref().filter(|trouble| known != Some(*trouble)) {
-            note(Kind::PoolError, trouble.clone());
-        }
-        match (earlier.map_or(0, |it| it.paused), pool.paused) {
-            (0, 1) => note(Kind::PoolFull, "it is full: a write waits for space".to_owned()),
-            (0, waiting @ 2..) => {
-                note(Kind::PoolFull, format!("it is full: {waiting} writes wait for space"));
-            }
-            (1.., 0) => note(Kind::PoolSpace, "no write waits for space any more".to_owned()),
-            _ => {}
-        }
-    }
-    all
-}
-
 /// Whether nobody listens there, by what a connection was refused with. Everything else leaves it open.
 pub(super) fn is_absent(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -413,76 +400,7 @@ fn readable(connection: &Connection, until: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{NullSpec, PoolSpec, PoolStatus, VolumeSpec};
-
-    #[test]
-    fn a_pool_that_is_full_is_told_when_writes_begin_to_wait_and_when_none_does() {
-        let with = |pid, paused, trouble: Option<&str>| {
-            let mut status = Status { pid, ..Status::default() };
-            status.pools.push(PoolStatus {
-                spec: PoolSpec {
-                    name: "p".to_owned(),
-                    uuid: String::new(),
-                    server: String::new(),
-                    pvs: Vec::new(),
-                    shadow: PathBuf::new(),
-                    fresh: false,
-                    mirror: Vec::new(),
-                    joining: Vec::new(),
-                    leaving: Vec::new(),
-                    doomed: Vec::new(),
-                    snapshots: Vec::new(),
-                },
-                pvs: Vec::new(),
-                lus: Vec::new(),
-                free_bytes: 0,
-                paused,
-                pauses: paused,
-                trouble: trouble.map(str::to_owned),
-                balance: None,
-                resync: None,
-                snapshots: Vec::new(),
-            });
-            status
-        };
-        let (stopped, hangs) = (Some("it has stopped"), Some("it hangs"));
-        for (before, now, told) in [
-            ((1, 0, None), (1, 0, None), None),
-            (
-                (1, 0, None),
-                (1, 1, None),
-                Some((Kind::PoolFull, "it is full: a write waits for space")),
-            ),
-            (
-                (1, 0, None),
-                (1, 7, None),
-                Some((Kind::PoolFull, "it is full: 7 writes wait for space")),
-            ),
-            ((1, 7, None), (1, 2, None), None),
-            (
-                (1, 2, None),
-                (1, 0, None),
-                Some((Kind::PoolSpace, "no write waits for space any more")),
-            ),
-            // Another process knows nothing of those that waited.
-            ((1, 2, None), (2, 0, None), None),
-            (
-                (1, 2, None),
-                (2, 2, None),
-                Some((Kind::PoolFull, "it is full: 2 writes wait for space")),
-            ),
-            ((1, 0, None), (1, 0, stopped), Some((Kind::PoolError, "it has stopped"))),
-            ((1, 0, stopped), (1, 0, stopped), None),
-            ((1, 0, stopped), (1, 0, hangs), Some((Kind::PoolError, "it hangs"))),
-            ((1, 0, hangs), (1, 0, None), None),
-        ] {
-            let of = |(pid, paused, trouble)| with(pid, paused, trouble);
-            let told = told.map(|(kind, text)| (kind, "p".to_owned(), text.to_owned()));
-            assert_eq!(pools(&of(before), &of(now)), Vec::from_iter(told), "{before:?} to {now:?}");
-        }
-        // One that was opened since.
-        assert_eq!(pools(&Status { pid: 1, ..Status::default() }, &with(1, 3, None)).len(), 1);
-    }
+    use protocol::message::{NullSpec, VolumeSpec};
 
     #[test]
     fn what_goes_wrong_with_an_open_volume_is_told_once() {

@@ -131,6 +131,13 @@ objects! {
         PVS: str = Text { bytes_max: 65_536 }, Required, Live, "",
             "Its PVs: paths of block devices or files, separated by commas. They must hold nothing when the pool is made, or when they are added to it. \
              What is on one that is taken out moves to the others first.";
+        MIRROR: str = Text { bytes_max: 65_536 }, Is(""), Live, "",
+            "The PVs of its second failure group, likewise. With them what is in its LUs is there twice, on a PV of `pvs` and on one of these, and clients go on \
+             where either fails.";
+        FAILGRP: str = Text { bytes_max: 63 }, Is("Default"), Live, "",
+            "What the failure group of `pvs` is called.";
+        MIRROR_FAILGRP: str = Text { bytes_max: 63 }, Is("Mirror"), Live, "",
+            "What the failure group of `mirror` is called.";
         DATAPLANE: str = Name(DataPlane), Is("main"), Fixed, "",
             "The data plane that has it open.";
         WARN_PERCENT: u64 = Number { min: 1, max: 100 }, Is("80"), Live, "%",

@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
+use std::path::PathBuf;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever_reads_events() {
@@ -73,4 +74,136 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
     bench.get("/v1/status").await;
     let space = ("pool_space".to_owned(), "no write waits for space any more".to_owned());
     assert_eq!(told(&events().await), [full, space]);
+}
+
+/// A mirrored pool `p` of `a` and `c` in the server's folder; gives both paths.
+async fn mirrored(bench: &Bench) -> [String; 2] {
+    let [a, c] = ["a", "c"].map(|name| bench.dir.path().join(name).display().to_string());
+    let text = format!("[pool.p]\npvs={a:?}\nmirror={c:?}\n");
+    let (code, told) = bench.text("POST", "/v1/apply", text).await;
+    assert!(code < 300, "{told}");
+    [a, c]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pv_that_is_away_makes_its_pool_degraded_with_all_that_follows() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let [a, c] = mirrored(&bench).await;
+    let fake = bench.fake("main");
+    assert_eq!(fake.books().status.pools[0].spec.mirror, [PathBuf::from(&c)]);
+    let pool = bench.get("/v1/pools/p").await;
+    assert_eq!((&pool["state"], &pool["reason"]), (&json!("open"), &Value::Null), "{pool}");
+    let groups = &pool["space"]["failgrps"];
+    assert_eq!((&groups[0]["name"], &groups[1]["name"]), (&json!("Default"), &json!("Mirror")));
+    assert_eq!(bench.get("/v1/pools/p/explain").await["findings"], json!([]));
+
+    let set = |state, resync: Option<u64>| {
+        let pool = &mut fake.books().status.pools[0];
+        pool.pvs.iter_mut().find(|pv| pv.group == 1).unwrap().state = state;
+        pool.trouble = None;
+        pool.resync = resync.map(|planned_bytes| ProgressStatus {
+            planned_bytes,
+            moved_bytes: planned_bytes / 4,
+            failed_bytes: 0,
+            left_s: Some(7),
+        });
+    };
+    set(PvState::Away, None);
+    let why = format!("PV {c} is away (pulled): it is looked for");
+    fake.books().status.pools[0].trouble = Some(why);
+    let pool = bench.get("/v1/pools/p").await;
+    assert_eq!(pool["state"], "degraded", "{pool}");
+    let reason = pool["reason"].as_str().unwrap();
+    assert!(reason.starts_with(&format!("away: PV {c} of failure group `Mirror`: pulled. ")));
+    let pv = &pool["space"]["pvs"][1];
+    assert!(pv["state"] == "away" && pv["since_ms"].as_u64().is_some(), "{pv}");
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    for line in [
+        "trunkline_pool_state{pool=\"p\",state=\"degraded\"} 1",
+        "trunkline_failgrp_away{pool=\"p\",failgrp=\"Mirror\"} 1",
+        "trunkline_failgrp_away{pool=\"p\",failgrp=\"Default\"} 0",
+        "trunkline_pool_to_resync_bytes{pool=\"p\"} 0",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is missing in\n{metrics}");
+    }
+    let explained = bench.get("/v1/pools/p/explain").await;
+    assert_eq!((&explained["state"], &explained["copies"]), (&json!("degraded"), &json!(2)));
+    assert_eq!(explained["findings"].as_array().unwrap().len(), 1, "{explained}");
+    let found = &explained["findings"][0];
+    assert_eq!((&found["pv"], &found["since_ms"]), (&json!(c), &pv["since_ms"]), "{explained}");
+    // The same to who asks for an LU of it.
+    let lu = json!({ "name": "lu0", "attributes": { "kind": "lu", "pool": "p", "size": "64MiB" } });
+    let (code, told) = bench.call("POST", "/v1/volumes", lu).await;
+    assert!(code < 300, "{told}");
+    let of_lu = bench.get("/v1/volumes/lu0/explain").await;
+    assert_eq!((&of_lu["lu"], &of_lu["findings"][0]["pv"]), (&json!("lu0"), &json!(c)), "{of_lu}");
+    let (code, told) = bench.call("GET", "/v1/volumes/v/explain", Value::Null).await;
+    assert!(code == 400 && told.to_string().contains("is no LU"), "{code} {told}");
+    // It cannot be taken out meanwhile, and what is wrong is said.
+    let out = json!({ "attributes": { "mirror": bench.dir.path().join("d") } });
+    let (code, told) = bench.call("PATCH", "/v1/pools/p", out).await;
+    assert!(code >= 400 && told.to_string().contains("is away, and cannot be removed"), "{told}");
+
+    // A control plane that comes later knows since when, and tells it no second time.
+    let since = pv["since_ms"].clone();
+    let bench = bench.restart().await;
+    let known = async || bench.get("/v1/pools/p").await["space"]["pvs"][1]["since_ms"].clone();
+    while known().await.is_null() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(known().await, since);
+    set(PvState::Resyncing, Some(4096));
+    let pool = bench.get("/v1/pools/p").await;
+    assert_eq!(pool["state"], "degraded", "{pool}");
+    assert!(pool["reason"].as_str().unwrap().ends_with("gets what was missed: 25 %, 7 s left"));
+    assert_eq!(pool["space"]["failgrps"][1]["state"], "resyncing");
+    set(PvState::Active, None);
+    assert_eq!(bench.get("/v1/pools/p").await["state"], "open");
+    let events = bench.get("/v1/events?of=p").await["events"].clone();
+    let kinds: Vec<&str> =
+        events.as_array().unwrap().iter().map(|it| &it["kind"]).filter_map(Value::as_str).collect();
+    let told = ["pv_lost", "pv_returned", "resync_started", "resync_ended"];
+    let kinds: Vec<&str> = kinds.into_iter().filter(|kind| told.contains(kind)).collect();
+    assert_eq!(kinds, told, "{events}");
+    let of_pv = bench.get(&format!("/v1/events?of={c}")).await["events"].clone();
+    assert_eq!(of_pv.as_array().unwrap().len(), 2, "{of_pv}");
+    assert!(!of_pv.to_string().contains(&a), "{of_pv}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_plane_of_an_earlier_version_is_asked_for_no_mirror() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    bench.with_an_earlier_program().await;
+    let folder = bench.dir.path();
+    let pool = json!({ "pvs": folder.join("a"), "mirror": folder.join("c") });
+    let pool = json!({ "name": "p", "attributes": pool });
+    let (code, told) = bench.call("POST", "/v1/pools", pool).await;
+    assert!(code >= 400 && told.to_string().contains("earlier version"), "{code} {told}");
+    assert!(told.to_string().contains("mirror storage pools"), "{told}");
+    assert_eq!(bench.get("/v1/pools").await["items"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_gets_no_second_failure_group_later_and_keeps_the_one_it_has() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let [_, c] = mirrored(&bench).await;
+    let set = async |pool: &str, attribute: &str, value: Value| {
+        let body = json!({ "attributes": { attribute: value } });
+        bench.call("PATCH", &format!("/v1/pools/{pool}"), body).await
+    };
+    let d = bench.dir.path().join("d").display().to_string();
+    let (code, told) = set("p", "mirror", json!("")).await;
+    assert!(code == 400 && told.to_string().contains("cannot be without its second"), "{told}");
+    let (code, told) = set("p", "mirror", json!(format!("{c},{d}"))).await;
+    assert!(code < 300, "{told}");
+    let (code, told) = set("p", "mirror_failgrp", json!("north")).await;
+    assert!(code < 300, "{told}");
+    assert_eq!(bench.get("/v1/pools/p").await["space"]["failgrps"][1]["name"], "north");
+    let plain = json!({ "name": "q", "attributes": { "pvs": bench.dir.path().join("q") } });
+    assert!(bench.call("POST", "/v1/pools", plain).await.0 < 300);
+    let (code, told) = set("q", "mirror", json!(bench.dir.path().join("r"))).await;
+    assert!(code == 400 && told.to_string().contains("is not mirrored, and cannot be"), "{told}");
 }

@@ -4,7 +4,7 @@ use super::super::{Desired, home, pools};
 use crate::error::ApiError;
 use crate::model::resolve;
 use crate::paths::Paths;
-use fabric::attribute::{Object, attr};
+use fabric::attribute::{Object, attr, check_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -22,16 +22,40 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
         let refuse = |attribute: &str, problem: String, help: &str| {
             Err(ApiError::invalid(format!("pool `{name}`: {problem}")).on(attribute).help(help))
         };
-        let pvs = pools::pvs(set, paths);
-        if pvs.is_empty() {
+        let groups = pools::groups(set);
+        let (all, mirror) = (pools::pvs(set, paths), pools::mirror(set, paths));
+        if all.is_empty() {
             return refuse("pvs", "it has no PV".to_owned(), "name block devices or files");
         }
-        for path in pvs {
+        let (first, second) = all.split_at(all.len() - mirror.len());
+        if first.is_empty() {
+            let problem = format!("its failure group `{}` has no PV", groups[0]);
+            return refuse("pvs", problem, "leave one in it, or make `mirror` empty");
+        }
+        if let Some(path) = first.iter().find(|path| second.contains(path)) {
+            let problem = format!("{} is in both of its failure groups", path.display());
+            let help = "both copies would be lost with it: give each group PVs of its own";
+            return refuse("mirror", problem, help);
+        }
+        for path in all {
             let other = owners.insert(path.clone(), format!("pool `{name}`"));
             if let Some(other) = other {
                 let problem = format!("{} is already of {other}", path.display());
                 return refuse("pvs", problem, "give each pool its own PVs, each of them once");
             }
+        }
+        for (attribute, group) in
+            [attr::pool::FAILGRP.name, attr::pool::MIRROR_FAILGRP.name].into_iter().zip(groups)
+        {
+            if let Err(problem) = check_name(group) {
+                let help = "a failure group has a name as objects have one";
+                return refuse(attribute, problem, help);
+            }
+        }
+        if groups[0] == groups[1] {
+            let problem = format!("both of its failure groups are called `{}`", groups[0]);
+            let help = "give them different names";
+            return refuse(attr::pool::MIRROR_FAILGRP.name, problem, help);
         }
         let uuid = attr::pool::UUID.of(set).unwrap_or_default();
         let digits = uuid.bytes().filter(|byte| *byte != b'-');

@@ -1,0 +1,206 @@
+use super::*;
+use crate::config;
+use crate::model::transition::{Allow, transition};
+use crate::model::{allocations, files, resolve, samples};
+
+const LU: &str = "[pool.p]\npvs=\"/a,/b\"\n[volume.lu]\nkind=\"lu\"\npool=\"p\"\nsize=4096\n";
+
+#[test]
+fn a_pool_is_made_once_and_its_lus_are_removed_by_number() {
+    let mut desired = config::read(LU).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
+    let pool = &wanted(&desired).pools["p"];
+    assert!(pool.fresh && pool.pvs.len() == 2 && pool.uuid.len() == 32, "{pool:?}");
+    assert_eq!(uuid("p", 1), attr::pool::UUID.of(&desired[Object::Pool]["p"]).unwrap());
+    assert_ne!(uuid("q", 1), uuid("p", 1));
+    let open = |pvs: &[&str]| {
+        let members = pvs.iter().map(PathBuf::from).collect();
+        Opened::from([("p".to_owned(), Open { members, ..Open::default() })])
+    };
+    let other = Opened::from([("other".to_owned(), Open::default())]);
+    assert!(!learn(&mut desired, &other));
+    assert!(learn(&mut desired, &open(&["/a", "/b"])));
+    assert!(!learn(&mut desired, &open(&["/a", "/b"])), "nothing new");
+    assert!(!learn(&mut desired, &open(&[])), "nothing is said of them");
+    assert!(!wanted(&desired).pools["p"].fresh);
+    let spec::VolumeKind::Lu(lu) = &wanted(&desired).volumes["lu"].kind else { panic!() };
+    assert!(lu.fresh && lu.identity.is_none());
+    let identity = FileIdentity::Lu { pool: pool.uuid.clone(), number: 7, bytes: 4096 };
+    let found = files::Found { path: None, identity: Some(identity) };
+    files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
+    let mut without = desired.clone();
+    without[Object::Volume].remove("lu");
+    allocations::settle(&desired, &mut without, 2).unwrap();
+    assert_eq!(wanted(&without).pools["p"].doomed, [7]);
+    // Another of the name is another, and a pool that is gone keeps nothing.
+    let mut again = desired.clone();
+    allocations::settle(&without, &mut again, 3).unwrap();
+    assert_eq!(again.allocations.files["lu"], Made::New);
+    let mut none = without.clone();
+    none[Object::Pool].remove("p");
+    allocations::settle(&without, &mut none, 4).unwrap();
+    assert!(none.allocations.pools.is_empty());
+}
+
+#[test]
+fn a_snapshot_is_asked_for_until_it_is_known_to_be_made_and_a_clone_waits_for_it() {
+    let text = format!("{LU}[snapshot.s]\nvolumes=\"lu\"\n");
+    let clone = "[volume.c]\nkind=\"lu\"\npool=\"p\"\nsnapshot=\"s\"\n";
+    let mut desired = config::read(&format!("{text}{clone}")).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
+    let asked = |desired: &Desired| wanted(desired).pools["p"].snapshots.clone();
+    let origin = |desired: &Desired| {
+        let volume = wanted(desired).volumes["c"].clone();
+        let spec::VolumeKind::Lu(lu) = &volume.kind else { panic!("{volume:?}") };
+        (lu.snapshot, volume.bytes)
+    };
+    assert_eq!(asked(&desired), [], "its LU is not there yet");
+    let pool = wanted(&desired).pools["p"].uuid.clone();
+    let identity = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
+    let found = files::Found { path: None, identity: Some(identity) };
+    files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
+    let spec = |id, given_up| SnapshotSpec { id, lus: vec![7], given_up };
+    assert_eq!(asked(&desired), [spec(1, false)]);
+    assert_eq!(origin(&desired), (Some(0), None), "it is of no snapshot that there is");
+    let made = |id, number| {
+        let lus = vec![protocol::message::FrozenStatus { lu: 7, number, bytes: 4096 }];
+        let snapshots = vec![SnapshotStatus { id, made_ms: 12, lus }];
+        Opened::from([("p".to_owned(), Open { snapshots, ..Open::default() })])
+    };
+    assert!(learn(&mut desired, &made(1, 9)));
+    assert!(!learn(&mut desired, &made(1, 9)), "nothing new");
+    assert!(!learn(&mut desired, &made(1, 11)), "it was made once");
+    assert_eq!((asked(&desired), origin(&desired)), (Vec::new(), (Some(9), Some(4096))));
+    // One that nobody asked for, or wants any more, goes.
+    learn(&mut desired, &made(2, 13));
+    let mut without = desired.clone();
+    without[Object::Snapshot].remove("s");
+    allocations::settle(&desired, &mut without, 2).unwrap();
+    assert_eq!(wanted(&without).pools["p"].doomed, [9, 13]);
+    // Another of the name is another.
+    let mut again = desired.clone();
+    allocations::settle(&without, &mut again, 3).unwrap();
+    assert_eq!(asked(&again), [spec(2, false)]);
+    // One that is given up before that is known: whether it was made is asked for, until it is.
+    let mut given_up = again.clone();
+    given_up[Object::Snapshot].remove("s");
+    allocations::settle(&again, &mut given_up, 4).unwrap();
+    assert_eq!(asked(&given_up), [spec(2, true)]);
+    let mut nothing = given_up.clone();
+    let none = SnapshotStatus { id: 2, made_ms: 12, lus: Vec::new() };
+    let open = Open { snapshots: vec![none], ..Open::default() };
+    learn(&mut nothing, &Opened::from([("p".to_owned(), open)]));
+    learn(&mut given_up, &made(2, 15));
+    assert_eq!((asked(&nothing), asked(&given_up)), (Vec::new(), Vec::new()));
+    let doomed = |desired: &Desired| wanted(desired).pools["p"].doomed.contains(&15);
+    assert_eq!((doomed(&nothing), doomed(&given_up)), (false, true));
+}
+
+#[test]
+fn pvs_that_come_and_go_are_told_until_they_have() {
+    let mut desired = config::read(LU).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    let told = |desired: &Desired| {
+        let PoolSpec { pvs, joining, leaving, .. } =
+            resolve::wanted(desired, "main", &samples::paths()).pools["p"].clone();
+        let names = |paths: Vec<PathBuf>| {
+            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            names.join(" ")
+        };
+        [pvs, joining, leaving].map(names)
+    };
+    assert_eq!(told(&desired), ["/a /b", "", ""], "all of it is new");
+    let open = |pvs: &[&str]| {
+        let members = pvs.iter().map(PathBuf::from).collect();
+        Opened::from([("p".to_owned(), Open { members, ..Open::default() })])
+    };
+    learn(&mut desired, &open(&["/a", "/b"]));
+    assert_eq!(told(&desired), ["/a /b", "", ""]);
+    let list = |desired: &mut Desired, pvs: &str| {
+        let mut set = desired[Object::Pool]["p"].clone();
+        attr::pool::PVS.put(&mut set, pvs);
+        desired[Object::Pool].insert("p".to_owned(), set);
+    };
+    list(&mut desired, "/b,/c");
+    assert_eq!(told(&desired), ["/b /c", "/c", "/a"]);
+    learn(&mut desired, &open(&["/a", "/b", "/c"]));
+    assert_eq!(told(&desired), ["/b /c", "", "/a"]);
+    learn(&mut desired, &open(&["/b", "/c"]));
+    assert_eq!(told(&desired), ["/b /c", "", ""]);
+    // It is called back before it has begun, or while it goes on.
+    list(&mut desired, "/b");
+    list(&mut desired, "/b,/c");
+    assert_eq!(told(&desired), ["/b /c", "", ""]);
+}
+
+#[test]
+fn a_pool_keeps_the_failure_groups_that_it_was_made_with() {
+    let text = "[pool.p]\npvs=\"/a,/b\"\nmirror=\"/c,/d\"\n";
+    let paths = samples::paths();
+    let made = |text: &str, members: &[&str], mirror: &[&str]| {
+        let mut desired = config::read(text).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+        let set = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        let open = Open { members: set(members), mirror: set(mirror), ..Open::default() };
+        learn(&mut desired, &Opened::from([("p".to_owned(), open)]));
+        desired
+    };
+    let mirrored = made(text, &["/a", "/b", "/c", "/d"], &["/c", "/d"]);
+    let told = &resolve::wanted(&mirrored, "main", &paths).pools["p"];
+    let names = |paths: &[PathBuf]| {
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!([names(&told.pvs), names(&told.mirror)], ["/a /b /c /d", "/c /d"]);
+    let change = |now: &Desired, pvs: &str, mirror: &str| {
+        let mut next = now.clone();
+        let mut set = next[Object::Pool]["p"].clone();
+        attr::pool::PVS.put(&mut set, pvs);
+        attr::pool::MIRROR.put(&mut set, mirror);
+        next[Object::Pool].insert("p".to_owned(), set);
+        transition(now, &next, &paths, Allow::default())
+    };
+    for (pvs, mirror) in [("/a,/e", "/c,/d"), ("/a", "/c,/e"), ("/a,/b", "/e")] {
+        change(&mirrored, pvs, mirror).unwrap();
+    }
+    let plain = made("[pool.p]\npvs=\"/a,/b\"\n", &["/a", "/b"], &[]);
+    for (now, pvs, mirror, told) in [
+        (&mirrored, "/a,/b,/c", "/d", "has /c in its failure group `Mirror`"),
+        (&mirrored, "/a", "/b,/c,/d", "has /b in its failure group `Default`"),
+        (&mirrored, "/a,/b", "", "cannot be without its second failure group"),
+        (&plain, "/a,/b", "/c", "is not mirrored, and cannot be any more"),
+        (&plain, "/a", "/b", "is not mirrored"),
+        (&plain, "/a,/b", "/b", "/b is in both of its failure groups"),
+        (&plain, "", "/b", "its failure group `Default` has no PV"),
+    ] {
+        let refused = change(now, pvs, mirror).unwrap_err();
+        assert!(refused.message.contains(told) && refused.help.is_some(), "{refused:?}");
+    }
+    // One that is taken out is its group's until it has left, and one that says where its PVs really are is right.
+    let mut leaving = change(&mirrored, "/a", "/c,/d").unwrap().next;
+    leaving.allocations = mirrored.allocations.clone();
+    change(&leaving, "/a,/b", "/c,/d").unwrap();
+    let refused = change(&leaving, "/a", "/b,/c,/d").unwrap_err();
+    assert!(refused.message.contains("/b in its failure group"), "{refused:?}");
+    let found = made("[pool.p]\npvs=\"/a,/b,/c,/d\"\n", &["/a", "/b", "/c", "/d"], &["/c", "/d"]);
+    change(&found, "/a,/b", "/c,/d").unwrap();
+    // Before it is there, it may be anything.
+    let mut fresh = plain.clone();
+    fresh.allocations.pools = SharedMap::default();
+    change(&fresh, "/a", "/b").unwrap();
+}
+
+#[test]
+fn failure_groups_have_names_of_their_own() {
+    let of = |names: &str| {
+        let text = format!("[pool.p]\npvs=\"/a\"\nmirror=\"/b\"\n{names}");
+        let next = config::read(&text).unwrap();
+        transition(&Desired::default(), &next, &samples::paths(), Allow::default())
+    };
+    assert!(of("").is_ok() && of("failgrp=\"north\"\nmirror_failgrp=\"south\"\n").is_ok());
+    let refused = of("mirror_failgrp=\"Default\"\n").unwrap_err();
+    assert!(refused.message.contains("both of its failure groups are called"), "{refused:?}");
+    let refused = of("failgrp=\"a b\"\n").unwrap_err();
+    assert!(refused.message.contains("`a b` is not a name"), "{refused:?}");
+}
