@@ -3,6 +3,7 @@
 pub(crate) mod dataplane;
 pub(crate) mod events;
 pub(crate) mod filter;
+pub(crate) mod groups;
 pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;

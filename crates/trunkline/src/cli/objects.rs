@@ -8,6 +8,7 @@ use super::{
 use crate::cli::Global;
 use crate::client::Client;
 use crate::commands::filter::Filter;
+use crate::commands::groups::Act;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use fabric::attribute::{Attributes, Object};
@@ -30,8 +31,16 @@ pub(crate) enum Verb {
     Remove(RemoveArgs),
     /// The PVs of storage pools.
     Pvs(Vec<Filter>),
-    /// The PVs of a storage pool become others.
-    ChangePvs(String, PvAct, How),
+    /// The failure groups of storage pools.
+    Failgrps(Vec<Filter>),
+    /// One of a pool.
+    Failgrp(String, String),
+    /// The PVs of a storage pool, or its failure groups, become others.
+    ChangeGroups(String, Act, How),
+    /// What is wrong with a storage pool, or with a PV of it.
+    ExplainPool(String, Option<String>),
+    /// What is wrong with an LU.
+    ExplainLu(String),
     /// LUs of a storage pool go that are nobody's.
     PurgeLus(String, Vec<u32>, bool),
     /// LUs share nothing any more.
@@ -52,15 +61,6 @@ pub(crate) enum Verb {
     Process(Box<DataplaneRunArgs>),
 }
 
-/// What becomes of the PVs of a storage pool.
-#[derive(Debug)]
-pub(crate) enum PvAct {
-    Add(Vec<String>),
-    Remove(Vec<String>),
-    /// The first leaves, and the second comes.
-    Replace(String, String),
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeVerb {
     /// Change the size of a volume; running guests see it at once
@@ -70,6 +70,12 @@ pub(crate) enum VolumeVerb {
     Accept(RemoveArgs),
     /// Make an empty file: for a volume that failed because its file is missing. What was in it is not brought back
     Recreate(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum PoolVerb {
+    /// Say what is wrong with a storage pool, since when, and what to do about it
+    Explain(NameArg),
 }
 
 #[derive(Debug, Subcommand)]
@@ -318,6 +324,7 @@ pub(crate) enum DataPlaneVerb {
 fn with_own_verbs(object: Object, command: Command) -> Command {
     match object {
         Object::Volume => VolumeVerb::augment_subcommands(command),
+        Object::Pool => PoolVerb::augment_subcommands(command),
         Object::Snapshot => SnapshotVerb::augment_subcommands(command),
         Object::Adapter => AdapterVerb::augment_subcommands(command),
         Object::Port => PortVerb::augment_subcommands(command),
@@ -343,6 +350,10 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
 fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
     Ok(match object {
         Object::Volume => Verb::Volume(VolumeVerb::from_arg_matches(matches)?),
+        Object::Pool => {
+            let PoolVerb::Explain(NameArg { name }) = PoolVerb::from_arg_matches(matches)?;
+            Verb::ExplainPool(name, None)
+        }
         Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),
         Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),
         Object::Port => Verb::Port(PortVerb::from_arg_matches(matches)?),
@@ -373,7 +384,8 @@ Examples:
             "\
 Examples:
   trunkline pool create p0 --pvs /dev/sdb,/dev/sdc
-  trunkline pool create test --pvs /srv/pv0,/srv/pv1"
+  trunkline pool create test --pvs /srv/pv0,/srv/pv1
+  trunkline pool create safe --pvs /dev/sdb,/dev/sdc --mirror /dev/sdd,/dev/sde"
         }
         (Object::Snapshot, "create") => {
             "\
@@ -503,7 +515,7 @@ impl Subcommand for ObjectCommand {
 }
 
 /// The whole command line, for completion: where an argument is the name of an object, those that there are are offered. Such an argument is
-/// called by the object's noun or collection, or `name` below a noun.
+/// called by the object's noun or collection, or `name` below a noun. So it is with failure groups of storage pools.
 pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
     let below = Object::of_noun(command.get_name()).or(below);
     let is_new = command.get_name() == "create";
@@ -514,7 +526,11 @@ pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
             .find(|object| id == object.noun() || id == object.collection())
             .or(below.filter(|_| matches!(id, "name" | "names") && !is_new));
         match named {
-            Some(object) => argument.add(ArgValueCandidates::new(move || names(object))),
+            Some(object) => argument.add(ArgValueCandidates::new(move || names(object, "/name"))),
+            None if id == pools::FAILGRP => {
+                let groups = || names(Object::Pool, "/space/failgrps/*/name");
+                argument.add(ArgValueCandidates::new(groups))
+            }
             None => argument,
         }
     });
@@ -524,8 +540,8 @@ pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
 /// How long a completion waits for the server.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// The names that the server has, if it answers.
-fn names(object: Object) -> Vec<CompletionCandidate> {
+/// The names that the server has, if it answers: what stands at a place of each object, `*` in it for each of a list.
+fn names(object: Object, place: &'static str) -> Vec<CompletionCandidate> {
     let dir = std::env::var_os("TRUNKLINE_DIR").map(Into::into);
     let global = Global { dir, output: super::Format::Json, no_headers: false };
     let path = format!("/v1/{}", object.collection());
@@ -537,6 +553,32 @@ fn names(object: Object) -> Vec<CompletionCandidate> {
     });
     let list = list.recv_timeout(PATIENCE).ok().flatten();
     let items = list.and_then(|list| Some(list.get("items")?.as_array()?.clone()));
-    let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
-    items.iter().flatten().filter_map(name).map(CompletionCandidate::new).collect()
+    let mut found: Vec<String> = items.iter().flatten().flat_map(|item| at(item, place)).collect();
+    found.dedup();
+    found.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// What stands at a place.
+fn at(value: &serde_json::Value, place: &str) -> Vec<String> {
+    if let Some((list, rest)) = place.split_once("/*") {
+        let all = value.pointer(list).and_then(|list| list.as_array());
+        return all.into_iter().flatten().flat_map(|one| at(one, rest)).collect();
+    }
+    value.pointer(place).and_then(|text| text.as_str()).map(str::to_owned).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_found_at_their_place() {
+        let group = |name: &str| json!({ "name": name });
+        let pool =
+            json!({ "name": "p", "space": { "failgrps": [group("north"), group("south")] } });
+        assert_eq!(at(&pool, "/name"), ["p"]);
+        assert_eq!(at(&pool, "/space/failgrps/*/name"), ["north", "south"]);
+        assert_eq!(at(&json!({ "name": "closed" }), "/space/failgrps/*/name"), [""; 0]);
+    }
 }

@@ -1,11 +1,15 @@
-//! The commands of LUs and PVs: an LU is a volume of the kind `lu`, and a PV is a part of its pool, so neither is an object of its own.
+//! The commands of LUs, PVs and failure groups: an LU is a volume of the kind `lu`, and the others are parts of their pool, so none is an object of its own.
 
-use super::objects::{ObjectCommand, PvAct, Verb, VolumeVerb};
-use super::{How, ListArgs, NewArgs, RemoveArgs, ResizeArgs, ShowArgs};
+use super::objects::{ObjectCommand, Verb, VolumeVerb};
+use super::{How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs, ShowArgs};
 use crate::commands::filter;
+use crate::commands::groups::Act;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, Value, attr};
+
+/// What an argument is called that is the name of a failure group.
+pub(super) const FAILGRP: &str = "failgrp";
 
 #[derive(Debug, Subcommand)]
 enum LuVerb {
@@ -20,6 +24,8 @@ Examples:
     List(ListArgs),
     /// Show LUs, one or several
     Show(ShowArgs),
+    /// Say what is wrong with an LU and its pool, since when, and what to do about it
+    Explain(NameArg),
     /// Make a new LU of what a snapshot holds: at once, and it takes space only for what is written to it
     #[command(after_help = "\
 Examples:
@@ -95,15 +101,16 @@ struct LuArgs {
 
 #[derive(Debug, Subcommand)]
 enum PvVerb {
-    /// List the PVs of all storage pools, and how far those are that leave
+    /// List the PVs of all storage pools: their failure groups, and how they stand
     #[command(visible_alias = "ls")]
     List(ListArgs),
     /// Add PVs to a pool: disks or files that hold nothing. What is in the pool spreads over them by itself
     #[command(after_help = "\
 Examples:
   trunkline pv add p0 /dev/sdc
-  trunkline pv add p0 /srv/pv2 /srv/pv3")]
-    Add(PvArgs),
+  trunkline pv add p0 /srv/pv2 /srv/pv3
+  trunkline pv add p0 /dev/sde --failgrp Mirror")]
+    Add(AddArgs),
     /// Remove PVs from a pool: what is on them moves to the others first, while clients work, which `pv list` shows. Added again before that is over, they stay
     #[command(
         visible_alias = "rm",
@@ -112,7 +119,7 @@ Examples:
   trunkline pv remove p0 /dev/sdb"
     )]
     Remove(PvArgs),
-    /// Put a PV in the place of another: it is added, and what is on the other moves away
+    /// Put a PV in the place of another, and in its failure group: it is added, and what is on the other moves away
     #[command(after_help = "\
 Examples:
   trunkline pv replace p0 /dev/sdb /dev/sdd")]
@@ -126,6 +133,84 @@ Examples:
         #[command(flatten)]
         how: How,
     },
+    /// Say what is wrong with a PV, since when, and what to do about it
+    #[command(after_help = "\
+Examples:
+  trunkline pv explain p0 /dev/sdb")]
+    Explain {
+        /// The storage pool
+        pool: String,
+        /// The PV
+        #[arg(value_name = "PATH")]
+        pv: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum FailgrpVerb {
+    /// List the failure groups of all storage pools, and how they stand
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show a failure group with its PVs
+    #[command(after_help = "\
+Examples:
+  trunkline failgrp show p0 Mirror")]
+    Show {
+        /// The storage pool
+        pool: String,
+        /// The failure group
+        failgrp: String,
+    },
+    /// Make the second failure group of a pool, of PVs that hold nothing: only of a pool that was never open; other pools keep the failure groups that they were made with
+    #[command(after_help = "\
+Examples:
+  trunkline failgrp create p0 Mirror /dev/sdd /dev/sde")]
+    Create {
+        /// The storage pool
+        pool: String,
+        /// Its name
+        #[arg(value_name = "FAILGRP")]
+        group: String,
+        /// Paths of its PVs
+        #[arg(required = true, value_name = "PATH")]
+        pvs: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Give a failure group another name
+    #[command(after_help = "\
+Examples:
+  trunkline failgrp rename p0 Mirror north")]
+    Rename {
+        /// The storage pool
+        pool: String,
+        /// The failure group
+        failgrp: String,
+        /// Its new name
+        #[arg(value_name = "NEW")]
+        to: String,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Remove the second failure group of a pool: only of a pool that was never open
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// The storage pool
+        pool: String,
+        /// The failure group
+        failgrp: String,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    #[command(flatten)]
+    which: PvArgs,
+    /// The failure group to which they are added, of a mirrored pool
+    #[arg(long, value_name = "FAILGRP")]
+    failgrp: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -140,18 +225,22 @@ struct PvArgs {
 }
 
 /// The nouns that are none of the table's.
-pub(super) fn commands() -> [Command; 2] {
+pub(super) fn commands() -> [Command; 3] {
     let noun = |name: &'static str, about: &'static str| {
         Command::new(name).about(about).subcommand_required(true).arg_required_else_help(true)
     };
     [
         LuVerb::augment_subcommands(noun("lu", "LUs: volumes that are cut from storage pools")),
         PvVerb::augment_subcommands(noun("pv", "PVs: the disks and files of storage pools")),
+        FailgrpVerb::augment_subcommands(noun(
+            "failgrp",
+            "Failure groups: the PVs of a storage pool that have one copy of what is in its LUs",
+        )),
     ]
 }
 
 pub(super) fn has(name: &str) -> bool {
-    ["lu", "pv"].contains(&name)
+    ["lu", "pv", "failgrp"].contains(&name)
 }
 
 /// What such a command means.
@@ -159,12 +248,30 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
     let (object, verb) = if noun == "pv" {
         let verb = match PvVerb::from_arg_matches(matches)? {
             PvVerb::List(ListArgs { filters }) => Verb::Pvs(filters),
-            PvVerb::Add(PvArgs { pool, pvs, how }) => Verb::ChangePvs(pool, PvAct::Add(pvs), how),
+            PvVerb::Add(AddArgs { which: PvArgs { pool, pvs, how }, failgrp }) => {
+                Verb::ChangeGroups(pool, Act::Add(pvs, failgrp), how)
+            }
             PvVerb::Remove(PvArgs { pool, pvs, how }) => {
-                Verb::ChangePvs(pool, PvAct::Remove(pvs), how)
+                Verb::ChangeGroups(pool, Act::Remove(pvs), how)
             }
             PvVerb::Replace { pool, old, new, how } => {
-                Verb::ChangePvs(pool, PvAct::Replace(old, new), how)
+                Verb::ChangeGroups(pool, Act::Replace(old, new), how)
+            }
+            PvVerb::Explain { pool, pv } => Verb::ExplainPool(pool, Some(pv)),
+        };
+        (Object::Pool, verb)
+    } else if noun == "failgrp" {
+        let verb = match FailgrpVerb::from_arg_matches(matches)? {
+            FailgrpVerb::List(ListArgs { filters }) => Verb::Failgrps(filters),
+            FailgrpVerb::Show { pool, failgrp } => Verb::Failgrp(pool, failgrp),
+            FailgrpVerb::Create { pool, group, pvs, how } => {
+                Verb::ChangeGroups(pool, Act::Create(group, pvs), how)
+            }
+            FailgrpVerb::Rename { pool, failgrp, to, how } => {
+                Verb::ChangeGroups(pool, Act::Rename(failgrp, to), how)
+            }
+            FailgrpVerb::Remove { pool, failgrp, how } => {
+                Verb::ChangeGroups(pool, Act::Drop(failgrp), how)
             }
         };
         (Object::Pool, verb)
@@ -176,6 +283,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
                 Verb::List(args)
             }
             LuVerb::Show(args) => Verb::Show(args),
+            LuVerb::Explain(NameArg { name }) => Verb::ExplainLu(name),
             LuVerb::Clone { new, snapshot } => Verb::CloneLu(new, snapshot),
             LuVerb::Detach(args) => Verb::DetachLus(args),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),

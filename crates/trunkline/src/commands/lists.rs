@@ -1,4 +1,4 @@
-//! Verbs that add to a list in an attribute, or take from it: the LUNs of a target, the members of a zone, the PVs of a storage pool. The list is read, changed and
+//! Verbs that add to a list in an attribute, or take from it: the LUNs of a target, the members of a zone. The list is read, changed and
 //! sent back on the condition that nobody has changed the object since; else this begins anew. So two who add at once both have added.
 
 use super::objects::{done, path, query};
@@ -10,7 +10,7 @@ use control::error::{ApiError, Code};
 use control::server::ObjectView;
 use fabric::attribute::{Attribute, Object, attr};
 use fabric::san::Member;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// How often it begins anew. Each time somebody else has made a change, so that none of many waits for long.
 const ATTEMPTS: u32 = 100;
@@ -22,8 +22,6 @@ pub(crate) enum List {
     Luns,
     /// The members of a zone: names and WWPNs.
     Members,
-    /// The PVs of a storage pool: paths.
-    Pvs,
 }
 
 /// What is to be done.
@@ -32,15 +30,10 @@ pub(crate) enum Act<'a> {
     Add(&'a [String]),
     /// These are not in it afterwards.
     Remove(&'a [String]),
-    /// In the place of the first is the second afterwards.
-    Replace(&'a String, &'a String),
 }
 
 /// Whether two elements are about the same: LUNs of one number, a member however it is written.
-fn same(list: List, one: &str, other: &str) -> bool {
-    if matches!(list, List::Pvs) {
-        return one == other;
-    }
+fn same(one: &str, other: &str) -> bool {
     let number = |element: &str| element.split('=').next().unwrap_or_default().trim().to_owned();
     match (one.parse::<Member>(), other.parse::<Member>()) {
         (Ok(one), Ok(other)) => one == other,
@@ -54,7 +47,6 @@ impl List {
         match self {
             List::Luns => (Object::Target, &attr::target::LUNS, "LUN"),
             List::Members => (Object::Zone, &attr::zone::MEMBERS, "member"),
-            List::Pvs => (Object::Pool, &attr::pool::PVS, "PV"),
         }
     }
 
@@ -66,17 +58,10 @@ impl List {
             let show = format!("`trunkline {object} show {name}` has the list");
             Err(ApiError::new(code, what).on(attribute.name).help(show))
         };
-        let (these, act) = match act {
-            Act::Add(these) | Act::Remove(these) => (*these, act),
-            Act::Replace(old, new) => {
-                let without = self.changed(name, list, &Act::Remove(std::slice::from_ref(old)))?;
-                return self.changed(name, &without, &Act::Add(std::slice::from_ref(new)));
-            }
-        };
+        let (Act::Add(these) | Act::Remove(these)) = act;
         for one in these.iter().flat_map(|these| fabric::san::words(these)) {
-            let there = all.iter().position(|other| same(self, other, one));
+            let there = all.iter().position(|other| same(other, one));
             match (act, there) {
-                (Act::Replace(..), _) => {}
                 (Act::Add(_), None) => all.push(one),
                 (Act::Add(_), Some(there)) if all[there] == one => {}
                 (Act::Add(_), Some(there)) => {
@@ -103,14 +88,26 @@ pub(crate) fn change(
     how: How,
 ) -> Result<(), Failure> {
     let (object, attribute, _) = list.facts();
+    edit(global, (object, name), how, |view| {
+        let now = view.effective.get(attribute.name).and_then(|value| value.as_text());
+        let then = list.changed(name, now.unwrap_or_default(), &act)?;
+        Ok(Map::from_iter([(attribute.name.to_owned(), then.into())]))
+    })
+}
+
+/// Sets attributes by what they are.
+pub(super) fn edit(
+    global: &Global,
+    (object, name): (Object, &str),
+    how: How,
+    then: impl Fn(&ObjectView) -> Result<Map<String, Value>, ApiError>,
+) -> Result<(), Failure> {
     let (client, path) = (Client::new(global)?, path(object, name)?);
     let to = format!("{path}{}", query(how));
     let mut attempts = 0;
     loop {
         let (view, tag): (ObjectView, _) = client.get_tagged(&path)?;
-        let now = view.effective.get(attribute.name).and_then(|value| value.as_text());
-        let then = list.changed(name, now.unwrap_or_default(), &act)?;
-        let body = json!({ "attributes": { attribute.name: then } });
+        let body = json!({ "attributes": then(&view)? });
         attempts += 1;
         match client.send_if::<DoneView>(&tag, &to, &body) {
             Err(Failure::Refused(refusal))
@@ -142,12 +139,6 @@ mod tests {
         // Written otherwise, it is the same port.
         let wwpn = "c0:50:76:00:00:00:00:01";
         assert_eq!(take(List::Members, wwpn, &["C050760000000001"]).unwrap(), "");
-        assert_eq!(add(List::Pvs, "/a, /b", &["/c"]).unwrap(), "/a,/b,/c");
-        let refused = take(List::Pvs, "/a,/b", &["/c"]).unwrap_err();
-        assert_eq!(refused.message, "pool `x` has no PV `/c`");
-        let [a, c] = ["/a", "/c"].map(str::to_owned);
-        assert_eq!(List::Pvs.changed("x", "/a,/b", &Act::Replace(&a, &c)).unwrap(), "/b,/c");
-        assert!(List::Pvs.changed("x", "/b", &Act::Replace(&a, &c)).is_err());
         assert_eq!(add(List::Members, "a", &["A"]).unwrap(), "a,A", "two names");
     }
 }

@@ -2,9 +2,9 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, logins, pools, snapshots, top, trace, wait};
+use super::{dataplane, events, groups, logins, pools, snapshots, top, trace, wait};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb, PvAct,
+    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
 use crate::cli::pools::DetachArgs;
@@ -92,14 +92,11 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
             done(global, &answer, how.dry_run)
         }
-        Verb::ChangePvs(pool, act, how) => {
-            let act = match &act {
-                PvAct::Add(pvs) => Act::Add(pvs),
-                PvAct::Remove(pvs) => Act::Remove(pvs),
-                PvAct::Replace(old, new) => Act::Replace(old, new),
-            };
-            lists::change(global, List::Pvs, &pool, act, how)
-        }
+        Verb::ChangeGroups(pool, act, how) => groups::change(global, &pool, &act, how),
+        Verb::Failgrps(filters) => pools::failgrps(global, &filters),
+        Verb::Failgrp(pool, group) => pools::failgrp(global, &pool, &group),
+        Verb::ExplainPool(pool, pv) => pools::explain(global, &pool, pv.as_deref()),
+        Verb::ExplainLu(name) => pools::explain_lu(global, &name),
         Verb::Target(TargetVerb::AddLun { target, luns, how }) => {
             lists::change(global, List::Luns, &target, Act::Add(&luns), how)
         }

@@ -1,25 +1,33 @@
 //! How storage pools are shown.
 
+use super::events::time;
 use super::filter::{self, Filter};
+use super::objects::path;
 use crate::cli::Global;
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{or_dash, print, table};
 use control::api::ItemList;
-use control::server::{ObjectView, PoolView, PvView};
+use control::error::{ApiError, Code};
+use control::server::{FailgrpView, MovesView, ObjectView, PoolExplanation, PoolView, PvView};
 use fabric::attribute::Object;
 use fabric::units::format_size;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Pools, a line each.
 pub(super) fn pool_table(pools: &[ObjectView]) -> String {
-    let heading =
-        ["POOL", "STATE", "SIZE", "USED", "ALLOCATED", "FREE", "OVERCOMMIT", "PVS", "LUS"];
+    // Where none is mirrored, nobody misses the column.
+    let mirrored = |pool: &ObjectView| pool.space.as_ref().is_some_and(|it| it.failgrps.len() > 1);
+    let with_groups = pools.iter().any(mirrored);
+    let mut heading =
+        vec!["POOL", "STATE", "SIZE", "USED", "ALLOCATED", "FREE", "OVERCOMMIT", "PVS", "LUS"];
+    heading.extend(with_groups.then_some("FAILGRPS"));
     let rows = pools.iter().map(|pool| {
         let space = pool.space.as_ref();
         let size = |of: fn(&PoolView) -> u64| or_dash(space.map(|space| format_size(of(space))));
         let count = |of: fn(&PoolView) -> usize| or_dash(space.map(|space| of(space).to_string()));
-        vec![
+        let mut row = vec![
             pool.name.clone(),
             or_dash(pool.state.as_ref()),
             size(|space| space.size_bytes),
@@ -29,7 +37,11 @@ pub(super) fn pool_table(pools: &[ObjectView]) -> String {
             size(|space| space.overcommit_bytes),
             count(|space| space.pvs.len()),
             count(|space| space.lus.len()),
-        ]
+        ];
+        let groups = || space.map(|space| space.failgrps.iter().map(group_state));
+        let groups = groups().map(|groups| groups.collect::<Vec<_>>().join(", "));
+        row.extend(with_groups.then(|| or_dash(groups)));
+        row
     });
     table(&heading, &[2, 3, 4, 5, 6, 7, 8], rows.collect())
 }
@@ -56,13 +68,17 @@ pub(super) fn space(space: &PoolView) -> String {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
         format!("\n{moved} of {planned} have moved to where less is: {}", moves.text())
     });
-    let pvs = space.pvs.iter().map(|pv| {
-        let [size, free] = [pv.size_bytes, pv.free_bytes].map(format_size);
-        vec![pv.path.clone(), state(pv), size, free, pv.uuid.clone()]
-    });
-    let heading = ["PV", "STATE", "SIZE", "FREE", "UUID"];
-    let pvs = table(&heading, &[2, 3], pvs.collect());
-    let mut page = format!("{sums}{}\n\n{pvs}", moves.unwrap_or_default());
+    let mut page = sums + &moves.unwrap_or_default();
+    if let Some(moves) = &space.resync {
+        let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
+        page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
+    }
+    space.notes.iter().for_each(|note| page += &format!("\nnote: {note}"));
+    if space.failgrps.len() > 1 {
+        page += &format!("\n\n{}", group_table(&space.failgrps));
+    }
+    page +=
+        &format!("\n\n{}", pv_table(&space.pvs, space.resync.as_ref(), space.failgrps.len() > 1));
     if !space.lus.is_empty() {
         let lus = space.lus.iter().map(|lu| {
             let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
@@ -90,8 +106,34 @@ pub(super) fn space(space: &PoolView) -> String {
     page
 }
 
-/// Whether a PV stays, and how far it is if not.
-fn state(pv: &PvView) -> String {
+fn group_state(group: &FailgrpView) -> String {
+    format!("{} {}", group.name, group.state)
+}
+
+fn group_table(groups: &[FailgrpView]) -> String {
+    let rows = groups.iter().map(|group| {
+        let [size, free] = [group.size_bytes, group.free_bytes].map(format_size);
+        vec![group.name.clone(), group.state.clone(), size, free, group.pvs.to_string()]
+    });
+    table(&["FAILGRP", "STATE", "SIZE", "FREE", "PVS"], &[2, 3, 4], rows.collect())
+}
+
+fn pv_table(pvs: &[PvView], resync: Option<&MovesView>, with_groups: bool) -> String {
+    let rows = pvs.iter().map(|pv| {
+        let [size, free] = [pv.size_bytes, pv.free_bytes].map(format_size);
+        let mut row = vec![pv.path.clone(), state(pv, resync), size, free];
+        row.extend(with_groups.then(|| pv.failgrp.clone()));
+        row.push(pv.uuid.clone());
+        row
+    });
+    let mut heading = vec!["PV", "STATE", "SIZE", "FREE"];
+    heading.extend(with_groups.then_some("FAILGRP"));
+    heading.push("UUID");
+    table(&heading, &[2, 3], rows.collect())
+}
+
+/// Whether a PV is used, and how far it is if it leaves, or its pool is where it gets what it missed.
+fn state(pv: &PvView, resync: Option<&MovesView>) -> String {
     let leaving = pv.leaving.as_ref().map(|moves| {
         let failed = match moves.failed_bytes {
             0 => String::new(),
@@ -99,22 +141,42 @@ fn state(pv: &PvView) -> String {
         };
         format!("leaving: {}{failed}", moves.text())
     });
-    leaving.unwrap_or_else(|| "in".to_owned())
+    match (pv.state.as_str(), leaving) {
+        ("away", _) => {
+            let since = pv.since_ms.map(|since| format!(" since {}", time(since)));
+            format!("away{}", since.unwrap_or_default())
+        }
+        (_, Some(leaving)) => leaving,
+        ("resyncing", None) => {
+            format!(
+                "resyncing{}",
+                resync.map(|moves| format!(": {}", moves.text())).unwrap_or_default()
+            )
+        }
+        _ => "in".to_owned(),
+    }
+}
+
+/// Storage pools of which filters hold.
+fn those(global: &Global, filters: &[Filter]) -> Result<Vec<ObjectView>, Failure> {
+    let path = format!("/v1/{}", Object::Pool.collection());
+    let pools: ItemList<Value> = Client::new(global)?.get(&path)?;
+    let pools = filter::those(Object::Pool, pools.items, filters)?.into_iter();
+    let pools: Result<_, _> = pools.map(serde_json::from_value).collect();
+    pools.map_err(Failure::other)
 }
 
 /// `trunkline pv list`
 pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
-    let path = format!("/v1/{}", Object::Pool.collection());
-    let pools: ItemList<Value> = Client::new(global)?.get(&path)?;
-    let pools = filter::those(Object::Pool, pools.items, filters)?.into_iter();
-    let pools: Result<Vec<ObjectView>, _> = pools.map(serde_json::from_value).collect();
+    let pools = those(global, filters)?;
     let mut pvs = Vec::new();
-    for pool in pools.map_err(Failure::other)? {
+    for pool in &pools {
+        let resync = pool.space.as_ref().and_then(|space| space.resync.as_ref());
         for pv in pool.space.iter().flat_map(|space| &space.pvs) {
-            pvs.push(json!({
-                "path": pv.path, "pool": pool.name, "state": state(pv), "leaving": pv.leaving,
-                "size_bytes": pv.size_bytes, "free_bytes": pv.free_bytes, "uuid": pv.uuid,
-            }));
+            let mut one = serde_json::to_value(pv).map_err(Failure::other)?;
+            one["pool"] = json!(pool.name);
+            one["state"] = json!(state(pv, resync));
+            pvs.push(one);
         }
     }
     print(global, &pvs, |pvs| {
@@ -124,13 +186,224 @@ pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
             vec![
                 text(&pv["path"]),
                 text(&pv["pool"]),
+                text(&pv["failgrp"]),
                 text(&pv["state"]),
                 size(&pv["size_bytes"]),
                 size(&pv["free_bytes"]),
                 text(&pv["uuid"]),
             ]
         };
-        let heading = ["PV", "POOL", "STATE", "SIZE", "FREE", "UUID"];
-        table(&heading, &[3, 4], pvs.iter().map(row).collect())
+        let heading = ["PV", "POOL", "FAILGRP", "STATE", "SIZE", "FREE", "UUID"];
+        table(&heading, &[4, 5], pvs.iter().map(row).collect())
     })
+}
+
+/// A failure group, with its pool.
+#[derive(Debug, Serialize)]
+struct Group<'a> {
+    pool: &'a str,
+    #[serde(flatten)]
+    group: &'a FailgrpView,
+    /// While PVs of the pool get what they missed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resync: Option<&'a MovesView>,
+}
+
+/// `trunkline failgrp list`
+pub(super) fn failgrps(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
+    let pools = those(global, filters)?;
+    let groups = pools.iter().flat_map(|pool| {
+        let space = pool.space.as_ref();
+        space.into_iter().flat_map(|space| {
+            let group = |group| Group { pool: &pool.name, group, resync: space.resync.as_ref() };
+            space.failgrps.iter().map(group)
+        })
+    });
+    print(global, &groups.collect::<Vec<_>>(), |groups| {
+        let row = |one: &Group<'_>| {
+            let [size, free] = [one.group.size_bytes, one.group.free_bytes].map(format_size);
+            let far = one.resync.filter(|_| one.group.state == "resyncing");
+            let far = far.map(|moves| format!(": {}", moves.text())).unwrap_or_default();
+            let state = format!("{}{far}", one.group.state);
+            vec![
+                one.group.name.clone(),
+                one.pool.to_owned(),
+                state,
+                size,
+                free,
+                one.group.pvs.to_string(),
+            ]
+        };
+        let heading = ["FAILGRP", "POOL", "STATE", "SIZE", "FREE", "PVS"];
+        table(&heading, &[3, 4, 5], groups.iter().map(row).collect())
+    })
+}
+
+/// `trunkline failgrp show`
+pub(super) fn failgrp(global: &Global, pool: &str, name: &str) -> Result<(), Failure> {
+    let view: ObjectView = Client::new(global)?.get(&path(Object::Pool, pool)?)?;
+    let Some(space) = &view.space else {
+        let what = format!("pool `{pool}` is not open");
+        let help = format!("see `trunkline pool show {pool}`");
+        return Err(ApiError::new(Code::Unavailable, what).help(help).into());
+    };
+    let Some(group) = space.failgrps.iter().find(|group| group.name == name) else {
+        let what = format!("pool `{pool}` has no failure group `{name}`");
+        let names: Vec<&str> = space.failgrps.iter().map(|group| group.name.as_str()).collect();
+        let help = format!("it has {}", names.join(", "));
+        return Err(ApiError::new(Code::NotFound, what).help(help).into());
+    };
+    let pvs: Vec<&PvView> = space.pvs.iter().filter(|pv| pv.failgrp == name).collect();
+    let all = json!({ "pool": pool, "failgrp": group, "pvs": pvs, "resync": space.resync });
+    print(global, &all, |_| {
+        let pvs: Vec<PvView> = pvs.iter().map(|pv| (*pv).clone()).collect();
+        format!(
+            "{}\n\n{}",
+            group_table(std::slice::from_ref(group)),
+            pv_table(&pvs, space.resync.as_ref(), false)
+        )
+    })
+}
+
+/// `trunkline pool explain`, and of a PV of it
+pub(super) fn explain(global: &Global, pool: &str, pv: Option<&str>) -> Result<(), Failure> {
+    let to = format!("{}/explain", path(Object::Pool, pool)?);
+    let client = Client::new(global)?;
+    let mut told: PoolExplanation = client.get(&to)?;
+    if let Some(pv) = pv {
+        let view: ObjectView = client.get(&path(Object::Pool, pool)?)?;
+        let mut pvs = view.space.iter().flat_map(|space| &space.pvs);
+        if pvs.all(|one| one.path != pv) {
+            let what = format!("pool `{pool}` has no PV `{pv}`");
+            let help = "`trunkline pv list` lists them, where their pool is open";
+            return Err(ApiError::new(Code::NotFound, what).help(help).into());
+        }
+        told.findings.retain(|finding| finding.pv.as_deref() == Some(pv));
+    }
+    print(global, &told, |told| explanation(told, pv))
+}
+
+/// `trunkline lu explain`
+pub(super) fn explain_lu(global: &Global, name: &str) -> Result<(), Failure> {
+    let to = format!("{}/explain", path(Object::Volume, name)?);
+    let told: PoolExplanation = Client::new(global)?.get(&to)?;
+    print(global, &told, |told| explanation(told, None))
+}
+
+fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
+    let pool = format!("pool {}", told.pool);
+    let of = match (&told.lu, pv) {
+        (Some(lu), _) => format!("LU {lu}, in {pool}, which is {}", told.state),
+        (None, Some(pv)) => format!("PV {pv} of {pool}, which is {}", told.state),
+        (None, None) => format!("{pool} is {}", told.state),
+    };
+    let copies = match told.copies {
+        2 => {
+            "; while nothing is away there are two copies of what is written, one in each failure group"
+        }
+        _ => "; it is not mirrored: there is one copy of what is written",
+    };
+    let mut page = format!("{of}{copies}");
+    if told.findings.is_empty() {
+        page += "\n\nnothing is wrong with it";
+    }
+    for finding in &told.findings {
+        let since = finding.since_ms.map(|since| format!(", since {}", time(since)));
+        page += &format!(
+            "\n\n{}{}\n  what it means: {}\n  what to do: {}",
+            finding.what,
+            since.unwrap_or_default(),
+            finding.effect,
+            finding.remedy
+        );
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::server::PoolFinding;
+
+    fn pv(path: &str, failgrp: &str, state: &str, since_ms: Option<u64>) -> PvView {
+        PvView {
+            path: path.to_owned(),
+            uuid: "0a".repeat(16),
+            failgrp: failgrp.to_owned(),
+            state: state.to_owned(),
+            since_ms,
+            reason: None,
+            size_bytes: 1 << 30,
+            free_bytes: 1 << 29,
+            leaving: None,
+        }
+    }
+
+    fn space() -> PoolView {
+        let group = |name: &str, state: &str| FailgrpView {
+            name: name.to_owned(),
+            state: state.to_owned(),
+            size_bytes: 1 << 30,
+            free_bytes: 1 << 29,
+            pvs: 1,
+        };
+        let moves = MovesView {
+            planned_bytes: 1 << 28,
+            moved_bytes: 1 << 27,
+            failed_bytes: 0,
+            percent: 50,
+            left_s: Some(61),
+        };
+        PoolView {
+            pvs: vec![
+                pv("/srv/a", "Default", "resyncing", None),
+                pv("/srv/c", "Mirror", "away", Some(951_782_399_000)),
+            ],
+            failgrps: vec![group("Default", "resyncing"), group("Mirror", "away")],
+            lus: Vec::new(),
+            snapshots: Vec::new(),
+            size_bytes: 1 << 30,
+            used_bytes: 1 << 29,
+            allocated_bytes: 1 << 29,
+            free_bytes: 1 << 29,
+            overcommit_bytes: 0,
+            paused: 0,
+            pauses: 0,
+            balance: None,
+            resync: Some(moves),
+            warning: None,
+            notes: vec!["failure group `Default` has less".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_mirrored_pool_shows_its_groups_and_how_far_a_copy_is() {
+        insta::assert_snapshot!("mirrored_pool", super::space(&space()));
+        let one = PoolView { failgrps: Vec::new(), resync: None, notes: Vec::new(), ..space() };
+        assert!(!super::space(&one).contains("FAILGRP"), "it has no groups to speak of");
+    }
+
+    #[test]
+    fn an_explanation_says_what_is_away_since_when_and_what_to_do() {
+        let finding = PoolFinding {
+            what: "PV /srv/c of failure group `Mirror` is away".to_owned(),
+            pv: Some("/srv/c".to_owned()),
+            since_ms: Some(951_782_399_000),
+            effect: "Clients go on.".to_owned(),
+            remedy: "Look at the disk.".to_owned(),
+        };
+        let told = PoolExplanation {
+            pool: "p0".to_owned(),
+            lu: None,
+            state: "degraded".to_owned(),
+            copies: 2,
+            failgrps: Vec::new(),
+            findings: vec![finding],
+        };
+        insta::assert_snapshot!("pool_explained", explanation(&told, None));
+        let of_lu = PoolExplanation { lu: Some("lu0".to_owned()), findings: Vec::new(), ..told };
+        let text = explanation(&of_lu, None);
+        assert!(text.starts_with("LU lu0, in pool p0, which is degraded;"), "{text}");
+        assert!(text.ends_with("nothing is wrong with it"), "{text}");
+    }
 }

@@ -173,7 +173,9 @@ fn troubles(status: &StatusView) -> Vec<String> {
                 adapter.reason.as_deref().unwrap_or("no reason given")
             )
         });
-    let pools = status.pools.iter().filter(|pool| pool.state.as_deref() == Some("open"));
+    // Those that failed are among the failures.
+    let is_open = |state: &str| matches!(state, "open" | "degraded");
+    let pools = status.pools.iter().filter(|pool| pool.state.as_deref().is_some_and(is_open));
     let pools = pools.filter_map(|pool| {
         let (whose, why) = (format!("pool `{}`: ", pool.name), pool.reason.as_ref()?);
         Some(if why.starts_with(&whose) { why.clone() } else { whose + why })
@@ -201,7 +203,6 @@ fn troubles(status: &StatusView) -> Vec<String> {
     });
     let short = status.dataplanes.iter().flat_map(|plane| &plane.warnings);
     let short = short.chain(status.adapters.iter().flat_map(|adapter| &adapter.warnings)).cloned();
-    // Those that failed are among the failures.
     let ill = status.volumes.iter().filter(|volume| volume.state != "failed");
     let ill = ill.filter_map(|volume| {
         let reason = volume.reason.as_ref()?;

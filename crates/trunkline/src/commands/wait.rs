@@ -24,7 +24,7 @@ fn states(object: Object) -> (&'static [&'static str], &'static [&'static str]) 
             (&["listening", "connecting", "connected", "running"], &["broken", "failed", "pending"])
         }
         Object::Uplink => (&["connected"], &["failed", "pending", "unused"]),
-        Object::Pool => (&["open"], &["failed", "pending"]),
+        Object::Pool => (&["open"], &["degraded", "failed", "pending"]),
         _ => (&["running"], &["unresponsive", "down"]),
     }
 }

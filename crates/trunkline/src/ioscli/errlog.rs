@@ -22,7 +22,7 @@ impl Grade {
     fn of(event: &Event) -> Grade {
         match event.kind.as_str() {
             "dataplane_died" | "volume_error" | "pool_error" => Grade::Permanent,
-            "dataplane_silent" | "client_left" | "pool_full" => Grade::Temporary,
+            "dataplane_silent" | "client_left" | "pool_full" | "pv_lost" => Grade::Temporary,
             _ if event.result.as_deref() == Some("failed") => Grade::Permanent,
             _ => Grade::Informational,
         }
@@ -48,7 +48,7 @@ impl Grade {
 /// Hardware is what is behind a volume; an operator is whoever changes something; the rest is software.
 fn class(event: &Event) -> char {
     match event.kind.as_str() {
-        "volume_error" | "pool_error" => 'H',
+        "volume_error" | "pool_error" | "pv_lost" | "pv_returned" => 'H',
         "change" | "operation" => 'O',
         _ => 'S',
     }

@@ -1,5 +1,11 @@
 //! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`, `snapshot`.
 
+mod groups;
+
+pub(super) use groups::{Group, failgrp, pv, tier};
+#[cfg(test)]
+pub(super) use groups::{list, pvs};
+
 use super::act::patch;
 use super::maps::{ListOptions, picked};
 use super::media::{create, make_vtd, remove, remove_vtds};
@@ -7,8 +13,6 @@ use super::system::{System, number, text};
 use super::text::{columns, delimited};
 use super::words::Words;
 use super::{Context, wrong};
-use crate::cli::How;
-use crate::commands::lists::{self, Act, List};
 use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::{DoneView, ItemList};
@@ -23,8 +27,6 @@ use serde_json::json;
 const CLUSTER: &str = "trunkline";
 /// The one tier of each pool.
 const TIER: &str = "SYSTEM";
-/// The one failure group of each tier.
-const GROUP: &str = "Default";
 
 /// Fields of `lssp` for `-field`, in the order of `-fmt`.
 const POOL_FIELDS: &[&str] = &["pool", "size", "free", "total", "overcommit", "lus", "type", "id"];
@@ -34,6 +36,8 @@ const POOL_FIELDS: &[&str] = &["pool", "size", "free", "total", "overcommit", "l
 pub(super) struct Pool {
     pub(super) name: String,
     pub(super) open: bool,
+    /// Something that it has two copies of has one now.
+    pub(super) degraded: bool,
     pub(super) size: u64,
     pub(super) free: u64,
     /// What its LUs have in all.
@@ -42,6 +46,7 @@ pub(super) struct Pool {
     pub(super) id: String,
     /// Of its size, so much may be free at least before it warns.
     pub(super) threshold: u64,
+    pub(super) groups: Vec<Group>,
     pub(super) pvs: Vec<Pv>,
     pub(super) lus: Vec<Lu>,
 }
@@ -50,8 +55,11 @@ pub(super) struct Pool {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pv {
     pub(super) path: String,
+    /// Its failure group.
+    pub(super) group: String,
     pub(super) size: u64,
-    pub(super) leaves: bool,
+    /// As `-list` has it.
+    pub(super) state: &'static str,
     pub(super) udid: String,
 }
 
@@ -79,8 +87,9 @@ impl Pv {
     fn of(pv: &PvView) -> Pv {
         Pv {
             path: pv.path.clone(),
+            group: pv.failgrp.clone(),
             size: megabytes(pv.size_bytes),
-            leaves: pv.leaving.is_some(),
+            state: groups::state_of(pv),
             udid: pv.uuid.replace('-', ""),
         }
     }
@@ -112,10 +121,12 @@ impl Pool {
         let id = text(&view.effective, attr::pool::UUID.name).unwrap_or_default().replace('-', "");
         let warns = number(&view.effective, attr::pool::WARN_PERCENT.name).unwrap_or_default();
         let threshold = 100_u64.saturating_sub(warns);
-        let open = view.state.as_deref() == Some("open");
+        let degraded = view.state.as_deref() == Some("degraded");
+        let open = degraded || view.state.as_deref() == Some("open");
         let name = view.name.clone();
         let Some(space) = &view.space else {
-            return Pool { name, open, id, threshold, ..Pool::default() };
+            let groups = Group::named(&view.effective);
+            return Pool { name, open, degraded, id, threshold, groups, ..Pool::default() };
         };
         let mut lus: Vec<Lu> =
             space.lus.iter().map(|lu| Lu::of(lu, &id, &space.snapshots)).collect();
@@ -123,15 +134,21 @@ impl Pool {
         Pool {
             name,
             open,
+            degraded,
             size: megabytes(space.size_bytes),
             free: megabytes(space.free_bytes),
             total: megabytes(space.allocated_bytes),
             overcommit: megabytes(space.overcommit_bytes),
+            groups: space.failgrps.iter().map(Group::of).collect(),
             pvs: space.pvs.iter().map(Pv::of).collect(),
             lus,
             id,
             threshold,
         }
+    }
+
+    fn is_well(&self) -> bool {
+        self.open && !self.degraded
     }
 
     fn values(&self) -> [String; 8] {
@@ -251,17 +268,6 @@ pub(super) fn snapshots(pool: &Pool, delimiter: Option<&str>) -> String {
     with_snapshots(&table(&[], &heading, pool.lus.iter().map(row), None), &pool.lus)
 }
 
-/// `pv -list`
-pub(super) fn pvs(pool: &Pool, delimiter: Option<&str>) -> String {
-    let row = |pv: &Pv| {
-        let state = if pv.leaves { "REMOVING" } else { "ONLINE" };
-        vec![pv.path.clone(), pv.size.to_string(), state.to_owned(), pv.udid.clone()]
-    };
-    let heading = ["PV_NAME", "SIZE(MB)", "STATE", "UDID"];
-    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER), ("FG_NAME", GROUP)];
-    table(&place, &heading, pool.pvs.iter().map(row), delimiter)
-}
-
 /// The pools of the server, or the one that is named.
 fn load(context: &Context<'_>, words: &Words) -> Result<Vec<Pool>, Failure> {
     if let Some(other) = words.one("-clustername").filter(|name| *name != CLUSTER) {
@@ -336,13 +342,11 @@ fn verb<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'a str, 
     }
 }
 
-/// Where there is one tier and one failure group, others cannot be meant.
+/// Where there is one tier, another cannot be meant.
 fn only_what_there_is(words: &Words) -> Result<(), Failure> {
-    for (flag, there) in [("-tier", TIER), ("-fg", GROUP)] {
-        if let Some(other) = words.one(flag).filter(|name| *name != there) {
-            let what = format!("{flag} {other}: a pool has one tier and one failure group so far");
-            return Err(wrong(what, &format!("leave it out, or say {there}")));
-        }
+    if let Some(other) = words.one("-tier").filter(|name| *name != TIER) {
+        let what = format!("-tier {other}: a pool has one tier so far");
+        return Err(wrong(what, &format!("leave it out, or say {TIER}")));
     }
     Ok(())
 }
@@ -512,49 +516,6 @@ fn unmap(context: &Context<'_>, words: &Words, lu: &str) -> Result<String, Failu
     remove_vtds(context, &names, lu)
 }
 
-/// `pv`
-pub(super) fn pv(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    only_what_there_is(words)?;
-    let act = match verb(words, &["-list", "-add", "-remove", "-replace"], "pv")? {
-        "-list" => return of_each(context, words, pvs),
-        "-add" => Act::Add(words.all("-add")),
-        "-remove" => match words.all("-pv") {
-            [] => return Err(wrong("-pv PATH is missing", "see -help")),
-            pvs => Act::Remove(pvs),
-        },
-        _ => match (words.all("-oldpv"), words.all("-newpv")) {
-            ([old], [new]) => Act::Replace(old, new),
-            _ => return Err(wrong("pv -replace needs -oldpv PATH -newpv PATH", "one of each")),
-        },
-    };
-    let pool = one(context, words)?;
-    let how = How { dry_run: false, force: context.force, no_wait: false };
-    lists::change(context.global, List::Pvs, &pool.name, act, how)?;
-    Ok(String::new())
-}
-
-/// `tier`
-pub(super) fn tier(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    let row = |pool: &Pool| {
-        vec![TIER.to_owned(), pool.size.to_string(), pool.free.to_string(), pool.name.clone()]
-    };
-    let pools = load(context, words)?;
-    let heading = ["TIER_NAME", "SIZE(MB)", "FREE_SPACE(MB)", "POOL_NAME"];
-    Ok(table(&[], &heading, pools.iter().map(row), words.one("-fmt")))
-}
-
-/// `failgrp`
-pub(super) fn failgrp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    of_each(context, words, |pool, delimiter| {
-        let size: u64 = pool.pvs.iter().map(|pv| pv.size).sum();
-        let state = if pool.open { "ONLINE" } else { "OFFLINE" };
-        let row = vec![GROUP.to_owned(), size.to_string(), state.to_owned()];
-        let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
-        let heading = ["FG_NAME", "FG_SIZE(MB)", "FG_STATE"];
-        table(&place, &heading, [row].into_iter(), delimiter)
-    })
-}
-
 /// `cluster`
 pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     let pools = load(context, words)?;
@@ -564,11 +525,19 @@ pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Fa
         return Ok(table(&[], &["CLUSTER_NAME", "NODE"], row, words.one("-fmt")));
     }
     let state = |ok: bool| if ok { "OK" } else { "DEGRADED" }.to_owned();
-    let all = state(pools.iter().all(|pool| pool.open));
+    let all = state(pools.iter().all(Pool::is_well));
     let row = |pool: &Pool| {
         let machine = "TRUNKLINE".to_owned();
         let (node, ok) = (node.clone(), "OK".to_owned());
-        vec![CLUSTER.to_owned(), all.clone(), node, machine, "1".to_owned(), ok, state(pool.open)]
+        vec![
+            CLUSTER.to_owned(),
+            all.clone(),
+            node,
+            machine,
+            "1".to_owned(),
+            ok,
+            state(pool.is_well()),
+        ]
     };
     if let Some(delimiter) = words.one("-fmt") {
         return Ok(table(&[], &[], pools.iter().map(row), Some(delimiter)));

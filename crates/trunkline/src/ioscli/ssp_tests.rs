@@ -1,8 +1,17 @@
 //! What is printed of storage pools is read again by the planner, and every number is compared.
 
 use super::maps::ListOptions;
-use super::ssp::{self, Lu, Pool, Pv};
+use super::ssp::{self, Group, Lu, Pool, Pv};
 use super::tests::{read, value};
+
+fn group(name: &str, state: &'static str) -> Group {
+    Group { name: name.to_owned(), size: 131_072, state }
+}
+
+fn pv(path: &str, group: &str, state: &'static str, size: u64) -> Pv {
+    let udid = format!("{size:032x}");
+    Pv { path: path.to_owned(), group: group.to_owned(), size, state, udid }
+}
 
 fn pool(name: &str) -> Pool {
     let lu = |name: &str, size, unused, used_percent, thick| Lu {
@@ -27,19 +36,11 @@ fn pool(name: &str) -> Pool {
         overcommit: 7_168,
         id: "5b2b7d95de2f73ee21005da1fa67bc6e".to_owned(),
         threshold: 20,
+        degraded: false,
+        groups: vec![group("Default", "ONLINE")],
         pvs: vec![
-            Pv {
-                path: "/dev/sdb".to_owned(),
-                size: 131_072,
-                leaves: false,
-                udid: "0a1b".repeat(8),
-            },
-            Pv {
-                path: "/srv/a-long-folder/with-a-file-as-pv.img".to_owned(),
-                size: 65_536,
-                leaves: true,
-                udid: "c2d3".repeat(8),
-            },
+            pv("/dev/sdb", "Default", "ONLINE", 131_072),
+            pv("/srv/a-long-folder/with-a-file-as-pv.img", "Default", "REMOVING", 65_536),
         ],
         lus: vec![
             lu("db", 40_960, 0, 100, true),
@@ -111,19 +112,30 @@ fn logical_units_are_read_again() {
 
 #[test]
 fn physical_volumes_are_read_again() {
-    let pool = pool("p0");
-    let text = ssp::pvs(&pool, None);
-    insta::assert_snapshot!("pv_list", text);
-    let captures = read("pv -list", &text);
-    let found = captures.reports[0].pv_list().unwrap();
-    assert_eq!(found.luns.len(), 2);
-    for (found, wanted) in found.luns.iter().zip(&pool.pvs) {
-        assert_eq!(found.name, wanted.path);
-        assert_eq!(value(&found.size_mb), Some(wanted.size));
-        let state = if wanted.leaves { "REMOVING" } else { "ONLINE" };
-        assert_eq!(value(&found.state).as_deref(), Some(state));
-        assert_eq!(value(&found.udid).as_ref(), Some(&wanted.udid));
-        let places = [&found.pool, &found.tier, &found.failure_group].map(value);
-        assert_eq!(places, ["p0", "SYSTEM", "Default"].map(|name| Some(name.to_owned())));
+    let plain = pool("p0");
+    let mut pvs = plain.pvs.clone();
+    pvs.extend([
+        pv("/dev/sdc", "south", "OFFLINE", 131_072),
+        pv("/dev/sdd", "south", "SYNCING", 4096),
+    ]);
+    let groups = vec![group("Default", "ONLINE"), group("south", "DEGRADED")];
+    let mirrored = Pool { groups, pvs, degraded: true, ..pool("p0") };
+    for (name, pool) in [("pv_list", &plain), ("pv_list_of_groups", &mirrored)] {
+        let text = ssp::pvs(pool, None);
+        insta::assert_snapshot!(name, text);
+        let captures = read("pv -list", &text);
+        let found = captures.reports[0].pv_list().unwrap();
+        assert_eq!(found.luns.len(), pool.pvs.len());
+        for (found, wanted) in found.luns.iter().zip(&pool.pvs) {
+            assert_eq!(found.name, wanted.path);
+            assert_eq!(value(&found.size_mb), Some(wanted.size));
+            assert_eq!(value(&found.state).as_deref(), Some(wanted.state));
+            assert_eq!(value(&found.udid).as_ref(), Some(&wanted.udid));
+            let places = [&found.pool, &found.tier, &found.failure_group].map(value);
+            let wanted = ["p0", "SYSTEM", &wanted.group].map(|name| Some(name.to_owned()));
+            assert_eq!(places, wanted);
+        }
     }
+    insta::assert_snapshot!("failgrp_list", ssp::list(&mirrored, None));
+    assert_eq!(ssp::list(&mirrored, Some(":")), "Default:131072:ONLINE\nsouth:131072:DEGRADED\n");
 }

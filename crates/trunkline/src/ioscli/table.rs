@@ -528,18 +528,21 @@ A snapshot of several logical units is one object, and is removed as a whole. A 
 ",
 };
 
+/// PVs that are named at once.
+const PVS_MAX: usize = 1024;
+
 const PV: Syntax = Syntax {
     name: "pv",
     about: "physical volumes of storage pools",
     usage: &[
         "-list [-sp POOL] [-fmt DELIMITER]",
-        "-add PATH … [-sp POOL]",
+        "-add [GROUP:] PATH … [-sp POOL]",
         "-remove -pv PATH … [-sp POOL]",
         "-replace -oldpv PATH -newpv PATH [-sp POOL]",
     ],
     flags: &[
         flag("-list", Nothing, "", "show them"),
-        flag("-add", Many, "PATH", "add disks or files that hold nothing"),
+        flag("-add", Many, "PATH", "add disks or files that hold nothing, of a mirrored pool behind their failure group and `:`"),
         flag("-remove", Nothing, "", "remove some: what is on them moves to the others first"),
         flag("-pv", Many, "PATH", "those to remove"),
         flag("-replace", Nothing, "", "put one in the place of another"),
@@ -548,12 +551,12 @@ const PV: Syntax = Syntax {
         IN_CLUSTER,
         SP,
         IN_TIER,
-        flag("-fg", One, "GROUP", "Default, or left out"),
+        flag("-fg", One, "GROUP", "the failure group of those that are added"),
         FMT,
     ],
-    plain: 0,
+    plain: PVS_MAX,
     notes: "\
-Names are paths. -remove and -replace end when the removal has begun: the state is REMOVING until what is on the volume has moved, and `trunkline pv list` says how far it is.
+Names are paths. OFFLINE is one that is away, SYNCING one that gets what it missed; `trunkline pv list` says how far that is. -remove and -replace end when the removal has begun: the state is REMOVING until what is on the volume has moved, and `trunkline pv list` says how far it is.
 ",
 };
 
@@ -563,16 +566,34 @@ const TIER: Syntax = Syntax {
     usage: &["-list [-sp POOL] [-fmt DELIMITER]"],
     flags: &[flag("-list", Nothing, "", "show them"), IN_CLUSTER, SP, FMT],
     plain: 0,
-    notes: "There is one, SYSTEM.",
+    notes: "There is one, SYSTEM. MIRROR_STATE is NOT_MIRRORED, SYNCED, SYNCING while PVs get what they missed, or DEGRADED while some are away.",
 };
 
 const FAILGRP: Syntax = Syntax {
     name: "failgrp",
-    about: "the failure group of each storage pool",
-    usage: &["-list [-sp POOL] [-fmt DELIMITER]"],
-    flags: &[flag("-list", Nothing, "", "show them"), IN_CLUSTER, SP, FMT],
-    plain: 0,
-    notes: "There is one, Default: pools are not mirrored.",
+    about: "the failure groups of storage pools: each has one copy",
+    usage: &[
+        "-list [-sp POOL] [-fmt DELIMITER]",
+        "-modify -fg GROUP -attr fg_name=NAME [-sp POOL]",
+        "-create GROUP: PATH … [-sp POOL]",
+        "-remove -fg GROUP [-sp POOL]",
+    ],
+    flags: &[
+        flag("-list", Nothing, "", "show them, and how they stand"),
+        flag("-modify", Nothing, "", "give one another name"),
+        flag("-create", Nothing, "", "make the second one"),
+        flag("-remove", Nothing, "", "remove the second one"),
+        flag("-fg", One, "GROUP", "its name"),
+        flag("-attr", One, "fg_name=NAME", "the new name"),
+        IN_CLUSTER,
+        SP,
+        IN_TIER,
+        FMT,
+    ],
+    plain: PVS_MAX,
+    notes: "\
+A pool has the failure groups that it was made with (`trunkline pool create NAME --pvs PATH,… --mirror PATH,…`): -create and -remove are refused where it has been open.
+",
 };
 
 const CLUSTER: Syntax = Syntax {
