@@ -18,6 +18,8 @@ mod full;
 mod links;
 #[path = "serve/lost_writes.rs"]
 mod lost_writes;
+#[path = "serve/mirrors.rs"]
+mod mirrors;
 #[path = "serve/names.rs"]
 mod names;
 #[path = "serve/networks.rs"]

@@ -5,9 +5,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-const CHUNK: u64 = 64 << 20;
+pub(super) const CHUNK: u64 = 64 << 20;
 
-fn pv(server: &Server, name: &str, chunks: u64) -> PathBuf {
+pub(super) fn pv(server: &Server, name: &str, chunks: u64) -> PathBuf {
     let path = server.path(name);
     std::fs::File::create(&path).unwrap().set_len(chunks * CHUNK).unwrap();
     path

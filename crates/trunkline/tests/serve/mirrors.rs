@@ -1,0 +1,148 @@
+//! Mirrored storage pools, with both processes: failure groups that go and return under a client, and what is told of them.
+
+use super::Server;
+use super::pools::{json, judge, kill_plane, load_of, pool, pv};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A pool `p0` of four files, the last two of which are its second failure group.
+fn mirrored_pool(server: &Server) -> [PathBuf; 4] {
+    let pvs = ["a", "b", "c", "d"].map(|name| pv(server, name, 12));
+    let list = |pvs: &[PathBuf]| format!("{},{}", pvs[0].display(), pvs[1].display());
+    let (first, second) = (list(&pvs[..2]), list(&pvs[2..]));
+    server.ok(&format!("pool create p0 --pvs {first} --mirror {second}"));
+    pvs
+}
+
+/// What `pool list` says of it.
+fn state(server: &Server) -> String {
+    pool(server)["state"].as_str().unwrap_or_default().to_owned()
+}
+
+fn away(pvs: &[PathBuf]) {
+    for path in pvs {
+        std::fs::rename(path, path.with_extension("away")).unwrap();
+    }
+}
+
+fn back(pvs: &[PathBuf]) {
+    for path in pvs {
+        std::fs::rename(path.with_extension("away"), path).unwrap();
+    }
+}
+
+fn states_of_pvs(server: &Server) -> Vec<(String, String)> {
+    let list = json(server, "pv list -o json");
+    let text = |pv: &Value, key: &str| pv[key].as_str().unwrap_or_default().to_owned();
+    let list = list.as_array().unwrap().clone();
+    list.iter().map(|pv| (text(pv, "failgrp"), text(pv, "state"))).collect()
+}
+
+/// What is told of failure groups, in order.
+fn kinds(server: &Server) -> Vec<String> {
+    let events = server.ok("events --of p0");
+    let kinds = events
+        .split_whitespace()
+        .filter(|word| ["pv_lost", "pv_returned", "resync_started", "resync_ended"].contains(word));
+    kinds.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_failure_group_that_is_away_takes_nothing_from_clients_and_gets_what_it_missed() {
+    let mut server = Server::start(&[]);
+    let pvs = mirrored_pool(&server);
+    server.ok("lu create lu0 --pool p0 --size 320MiB");
+    server.ok("volume set lu0 --limit-iops 1000");
+    server.ok("adapter create a0 --volume lu0 --queues 2");
+    let groups = json(&server, "failgrp list -o json");
+    let names: Vec<&str> =
+        groups.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["Default", "Mirror"], "{groups}");
+    let load = load_of(&server, "a0", "--length 300MiB --time 12s");
+    server.until("a client that has written", |server| {
+        pool(server)["space"]["used_bytes"].as_u64() >= Some(2 * super::pools::CHUNK)
+    });
+    // The second group is not there when the pool is opened.
+    away(&pvs[2..]);
+    server.kill_plane();
+    server.until("its pool without a group", |server| state(server) == "degraded");
+    let group = |server: &Server| -> Vec<String> {
+        let all = states_of_pvs(server).into_iter();
+        all.filter(|(group, _)| group == "Mirror").map(|(_, state)| state).collect()
+    };
+    assert!(group(&server).iter().all(|state| state.starts_with("away since 20")));
+    let explained = server.ok("lu explain lu0");
+    assert!(explained.contains("of failure group `Mirror` is away, since"), "{explained}");
+    let status = server.run("status --exit-code");
+    let text = String::from_utf8(status.stdout).unwrap();
+    assert!(!status.status.success() && text.contains("bring disk or file back"), "{text}");
+    // Both processes die meanwhile; it is not told twice.
+    kill_plane_of_degraded(&server);
+    server.kill();
+    server.serve(&[]);
+    server.until("the same", |server| state(server) == "degraded");
+    back(&pvs[2..]);
+    server.until("both groups", |server| state(server) == "open");
+    let told = kinds(&server);
+    let count = |kind: &str| told.iter().filter(|one| *one == kind).count();
+    assert_eq!((count("pv_lost"), count("pv_returned")), (2, 2), "{told:?}");
+    judge(load);
+    server.until("the end of it", |server| {
+        server.ok("pool explain p0").contains("nothing is wrong with it")
+    });
+}
+
+/// The data plane dies while its pool is degraded, and comes back with it.
+fn kill_plane_of_degraded(server: &Server) {
+    server.kill_plane();
+    server.until("its pool", |server| state(server) == "degraded");
+}
+
+#[test]
+fn pvs_are_added_and_removed_within_their_failure_groups() {
+    let server = Server::start(&[]);
+    let pvs = mirrored_pool(&server);
+    let more = pv(&server, "e", 12);
+    let refused = |line: &str, what: &str| {
+        let output = server.run(line);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains(what), "{line}: {text}");
+    };
+    let add = format!("pv add p0 {}", more.display());
+    refused(&add, "it is not said in which failure group");
+    refused(&format!("{add} --failgrp south"), "has no failure group `south`");
+    server.ok("failgrp rename p0 Mirror south");
+    server.ok(&format!("{add} --failgrp south"));
+    let groups = |server: &Server| {
+        let all = states_of_pvs(server);
+        ["Default", "south"].map(|name| all.iter().filter(|(group, _)| group == name).count())
+    };
+    server.until("the new one", |server| groups(server) == [2, 3]);
+    server.ok(&format!("pv remove p0 {} {}", pvs[0].display(), pvs[2].display()));
+    server.until("their removal", |server| groups(server) == [1, 2]);
+    refused(
+        &format!("pv remove p0 {}", pvs[1].display()),
+        "has no other PV in its failure group `Default`",
+    );
+    let last = format!("pv remove p0 {} {}", pvs[3].display(), more.display());
+    refused(&last, "has no other PV in its failure group `south`");
+    refused("failgrp remove p0 south", "cannot be without its second failure group");
+    let listed = server.ok("ioscli failgrp -list -fmt :");
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["Default", "south"], "{listed}");
+    assert!(server.ok("ioscli tier -list").contains("SYNCED"));
+    server.ok("ioscli failgrp -modify -fg south -attr fg_name=FG2");
+    assert!(server.ok("ioscli pv -list").contains("FG_NAME:FG2"));
+    // One that is not mirrored stays so.
+    let [plain, late] = ["plain", "late"].map(|name| pv(&server, name, 12));
+    server.ok(&format!("pool create p1 --pvs {}", plain.display()));
+    let late = late.display();
+    refused(&format!("failgrp create p1 Mirror {late}"), "is not mirrored, and cannot be");
+    refused(&format!("ioscli failgrp -create -sp p1 FG2: {late}"), "is not mirrored");
+    kill_plane(&server);
+    server.until("both pools", |server| {
+        let all = states_of_pvs(server);
+        let count = |name: &str| all.iter().filter(|(group, _)| group == name).count();
+        [count("Default"), count("FG2")] == [2, 2]
+    });
+}
