@@ -70,6 +70,17 @@ pub fn open(interface: &str, mtu: u16) -> io::Result<OwnedFd> {
     Ok(tap)
 }
 
+/// From now on the interface goes with its last descriptor. It has one, and is such that [`open`] made.
+///
+/// # Errors
+///
+/// As of [`open`].
+pub fn until_closed(interface: &str) -> io::Result<()> {
+    let tap = open(interface, 0)?;
+    // SAFETY: a number.
+    result(unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETPERSIST, 0) }).map(drop)
+}
+
 /// Whether reads of it can be such that they never wait (`RWF_NOWAIT`): those of a TAP can since Linux 6.4. A frame that is there already is lost by that, as
 /// those before it were.
 fn takes_nowait(tap: &OwnedFd) -> io::Result<()> {

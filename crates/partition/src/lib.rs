@@ -11,6 +11,7 @@
 //! | [`scsi`] | virtio-scsi commands on one queue; task management and events |
 //! | [`net`] | frames on a pair of queues of virtio-net |
 //! | [`load`] | the load generator, with verification and measurement |
+//! | [`traffic`] | streams and transactions between two network cards |
 //! | [`pattern`] | what verified blocks hold |
 //! | [`hist`] | latency histograms |
 //!
@@ -21,6 +22,7 @@
 
 pub mod blk;
 pub mod config;
+mod cpu;
 pub mod hist;
 pub mod load;
 pub mod net;
@@ -28,3 +30,4 @@ pub mod pattern;
 mod ring;
 pub mod scsi;
 pub mod session;
+pub mod traffic;

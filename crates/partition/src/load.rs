@@ -8,7 +8,6 @@
 //! block read is compared with what was last acknowledged, and in the end everything written is read once more. What is left to
 //! the caller: printing, and deciding what is fast enough.
 
-mod cpu;
 mod lane;
 mod options;
 mod port;
@@ -38,6 +37,7 @@ use self::port::{Disk, Port};
 use self::sleeper::Sleeper;
 use self::supervisor::{Outcome, Supervisor};
 use self::worker::{Schedule, Worker};
+use crate::cpu;
 use crate::hist::Histogram;
 use crate::scsi::{self, ScsiError, cdb};
 use crate::session::{Device, ScsiQueues, Session, SessionError, SessionOptions};

@@ -188,6 +188,31 @@ impl Tx {
         Ok(true)
     }
 
+    /// Adds a frame of so many bytes that begins with `head`, in one buffer with its header, if one is free. What follows the head is whatever the
+    /// buffer holds: for who measures and does not look.
+    ///
+    /// # Errors
+    /// No descriptors.
+    ///
+    /// # Panics
+    /// When it is longer than a buffer.
+    pub fn add_head(
+        &mut self,
+        header: &[u8; HEADER_BYTES],
+        head: &[u8],
+        bytes: u32,
+    ) -> Result<bool, NetError> {
+        let Some(slot) = self.0.ring.take() else { return Ok(false) };
+        let (buf, guest) = self.0.bufs[usize::from(slot.0)];
+        let bytes = HEADER_BYTES as u32 + bytes;
+        assert!(bytes as usize <= buf.len(), "longer than a buffer");
+        buf.write(0, header);
+        buf.write(HEADER_BYTES, head);
+        self.0.ring.add(slot, &[(guest, bytes)], 1)?;
+        self.0.out.push_back(slot.0);
+        Ok(true)
+    }
+
     /// Shows what was added.
     ///
     /// # Errors
@@ -282,6 +307,35 @@ impl Rx {
         let frame = bytes.split_off(HEADER_BYTES);
         let header = bytes.try_into().expect("what is left is the header");
         Ok(Some(Received { header, frame }))
+    }
+
+    /// How long the next frame that came is; its header is read, and nothing else of it.
+    ///
+    /// # Errors
+    /// The server broke the ring or its order, or what it wrote is no frame.
+    pub fn skim(&mut self) -> Result<Option<u32>, NetError> {
+        let (slot, written) = loop {
+            match self.buffers.poll()? {
+                None => return Ok(None),
+                Some((slot, 0)) => self.buffers.ring.give_back(slot),
+                Some(came) => break came,
+            }
+        };
+        let mut header = [0; HEADER_BYTES];
+        self.buffers.bufs[usize::from(slot.0)].0.read(0, &mut header);
+        self.buffers.ring.give_back(slot);
+        let number = u16::from_le_bytes([header[NUM_BUFFERS], header[NUM_BUFFERS + 1]]);
+        let broken = NetError::Frame { written, buffers: number };
+        if (written as usize) < HEADER_BYTES || number == 0 || (number > 1 && !self.mergeable) {
+            return Err(broken);
+        }
+        let mut bytes = written - HEADER_BYTES as u32;
+        for _ in 1..number {
+            let Some((slot, more)) = self.buffers.poll()? else { return Err(broken) };
+            self.buffers.ring.give_back(slot);
+            bytes = bytes.saturating_add(more);
+        }
+        Ok(Some(bytes))
     }
 
     fn take(&mut self, slot: Slot, written: u32) -> Vec<u8> {

@@ -10,11 +10,12 @@ use memory::clock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use vmm_sys_util::eventfd::EventFd;
 
+use super::LoadError;
 use super::lane::Published;
 use super::options::{LoadOptions, WaitMode};
 use super::report::{Failure, FailureKind, Progress, Restart, ServerCost, Stage};
 use super::worker::{Schedule, Shared, Worker};
-use super::{LoadError, cpu};
+use crate::cpu;
 use crate::session::{NUDGE, Session};
 
 /// How often this thread looks around; sleeping I/O threads are woken as often, to see phases end and requests get lost.

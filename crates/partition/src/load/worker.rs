@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::sleeper::Sleeper;
 use memory::clock;
 
-use super::cpu;
 use super::lane::{Feed, Lane};
 use super::options::WaitMode;
 use super::report::FailureKind;
+use crate::cpu;
 use crate::session::NUDGE;
 
 /// How often a thread looks at what happens rarely.
