@@ -8,6 +8,8 @@
 //! [`Workloads`] is a TOML file, or filled in by a caller; [`Workloads::size`] answers with a [`Sizing`].
 
 mod answer;
+mod both;
+pub mod calibration;
 mod captured;
 mod given;
 mod input;
@@ -16,6 +18,7 @@ mod storage;
 mod table;
 mod total;
 
+pub use both::Both;
 pub use captured::{Captured, CapturedSizings, captured};
 pub use given::Given;
 pub use input::{

@@ -236,7 +236,9 @@ fn what_cannot_be_is_refused_with_its_key() {
     let facts = Facts::builtin();
     for (text, message) in [
         ("", "expected at least one of [[sea]]"),
-        ("[[sea]]\nmtu = 4000\n", "sea[0].mtu: expected 1500 or 9000, not 4000"),
+        ("[[sea]]\nmtu = 1499\n", "sea[0].mtu: expected 1500 to 9000, not 1499"),
+        ("[[sea]]\nmtu = 9001\n", "sea[0].mtu: expected 1500 to 9000, not 9001"),
+        ("[[sea]]\nmtu = 0\n", "sea[0].mtu: expected 1500 to 9000, not 0"),
         ("[[sea]]\nstreaming_mb = -1\n", "sea[0].streaming_mb: expected 0 to"),
         ("[[sea]]\nstreaming_mb = nan\n", "sea[0].streaming_mb"),
         ("[[sea]]\nstreaming_mb = inf\n", "sea[0].streaming_mb"),

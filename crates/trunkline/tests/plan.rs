@@ -281,7 +281,7 @@ fn loads_are_options_or_a_file() {
         ("size", "<FILE>"),
         ("size sea", "--streaming"),
         ("size vfc --iops 10 --block 8KB", "write `8KiB`"),
-        ("size sea --streaming 200 --mtu 4000", "mtu"),
+        ("size sea --streaming 200 --mtu 576", "expected 1500 to 9000"),
         ("size sea --streaming 1e15", "streaming"),
     ] {
         let said = refused_in(&corpus(), line, "", 2);

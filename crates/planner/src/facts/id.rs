@@ -81,3 +81,30 @@ pub fn size_of(id: &str) -> Option<u32> {
     let family = BY_SIZE.into_iter().find(|family| id.starts_with(family))?;
     id[family.len()..].parse().ok().filter(|size| *size > 0)
 }
+
+/// What the keys of the costs of a streamed byte begin with.
+pub const OF_STREAMS: &str = "sea.cycles-per-byte.";
+
+/// A key of the costs of a streamed byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamed<'a> {
+    /// `threaded` or `plain`.
+    pub thread: &'a str,
+    /// The MTU; none: packets of 64 KB, which nobody cuts. A user's file may add both.
+    pub mtu: Option<u32>,
+    /// `simplex` or `duplex`.
+    pub direction: &'a str,
+}
+
+/// The parts of a key, if it is one of the costs of a streamed byte.
+pub fn streamed(id: &str) -> Option<Streamed<'_>> {
+    let (thread, rest) = id.strip_prefix(OF_STREAMS)?.split_once('.')?;
+    let (mtu, direction) = rest.split_once('.')?;
+    let mtu = match mtu {
+        "uncut" => None,
+        mtu => Some(mtu.parse().ok().filter(|mtu| *mtu > 0)?),
+    };
+    let known =
+        ["threaded", "plain"].contains(&thread) && ["simplex", "duplex"].contains(&direction);
+    known.then_some(Streamed { thread, mtu, direction })
+}

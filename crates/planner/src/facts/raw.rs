@@ -6,7 +6,7 @@ use fabric::negotiate::Policy;
 use fabric::suggest::nearest;
 use serde::Deserialize;
 
-use super::id::{BY_SIZE, size_of};
+use super::id::{BY_SIZE, OF_STREAMS, size_of, streamed};
 use super::{
     Adapter, Attribute, ClientPolicy, Contradiction, DEVICES, Facts, FactsError, Level, Machine,
     Number, Product, Requirement, Setting,
@@ -236,13 +236,17 @@ impl Facts {
 
     /// Another number of the same family, for a size that is new.
     fn sibling(&self, id: &str) -> Option<&Number> {
-        let family = BY_SIZE.into_iter().find(|family| id.starts_with(family))?;
-        self.numbers(family).next()
+        let sized = BY_SIZE.into_iter().find(|family| id.starts_with(family));
+        self.numbers(sized.or(streamed(id).map(|_| OF_STREAMS))?).next()
     }
 
     /// A number that nothing reads would be a typing error that goes unseen.
     fn check_number_id(&self, key: &str, id: &str, whose: Whose) -> Result<(), FactsError> {
-        if whose == Whose::Ours || size_of(id).is_some() || self.numbers.contains_key(id) {
+        if whose == Whose::Ours
+            || size_of(id).is_some()
+            || streamed(id).is_some()
+            || self.numbers.contains_key(id)
+        {
             return Ok(());
         }
         let fix = match nearest(id, self.numbers.keys().map(String::as_str)) {

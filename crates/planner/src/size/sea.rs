@@ -3,19 +3,72 @@
 use super::input::{Direction, Sea, SizeError, Vios};
 use super::table::{Beyond, by_size};
 use super::total::{Part, processors};
-use crate::facts::{Facts, Number};
+use crate::facts::{Facts, Number, id};
 use crate::trace::{Figure, Term};
 
 fn word(threaded: bool) -> &'static str {
     if threaded { "threaded" } else { "plain" }
 }
 
-fn cycles_per_byte<'f>(facts: &'f Facts, sea: &Sea, threaded: bool) -> &'f Number {
-    let direction = match sea.direction {
+fn ways(sea: &Sea) -> &'static str {
+    match sea.direction {
         Direction::Simplex => "simplex",
         Direction::Duplex => "duplex",
-    };
-    facts.number(&format!("sea.cycles-per-byte.{}.{}.{direction}", word(threaded), sea.mtu))
+    }
+}
+
+/// The costs of a byte that are known, by MTU, ascending.
+fn points<'f>(facts: &'f Facts, sea: &Sea, threaded: bool) -> Vec<(u32, &'f Number)> {
+    let direction = ways(sea);
+    let mut points: Vec<(u32, &Number)> = facts
+        .numbers(id::OF_STREAMS)
+        .filter_map(|number| {
+            let of = id::streamed(&number.id)?;
+            let wanted = of.thread == word(threaded) && of.direction == direction;
+            Some((of.mtu.filter(|_| wanted)?, number))
+        })
+        .collect();
+    points.sort_by_key(|(mtu, _)| *mtu);
+    points
+}
+
+/// What a byte costs at the load's MTU: of the table, or between two of its MTUs by what a packet costs there. None beyond the table.
+fn cycles_per_byte(facts: &Facts, sea: &Sea, threaded: bool, name: &str) -> Option<Figure> {
+    let points = points(facts, sea, threaded);
+    let above = points.iter().position(|(mtu, _)| *mtu >= sea.mtu)?;
+    let (mtu_high, high) = points[above];
+    if mtu_high == sea.mtu {
+        return Some(Figure::plain(high.term(name)));
+    }
+    let (mtu_low, low) = points[above.checked_sub(1)?];
+    let (cost_low, cost_high) = (format!("cost at {mtu_low}"), format!("cost at {mtu_high}"));
+    let formula = format!(
+        "({mtu_low} × {cost_low} + (MTU − {mtu_low}) ÷ ({mtu_high} − {mtu_low}) × ({mtu_high} × {cost_high} − {mtu_low} × {cost_low})) ÷ MTU"
+    );
+    let mtu = Term::given("MTU", sea.mtu.into(), "bytes");
+    let terms = vec![mtu, low.term(&cost_low), high.term(&cost_high)];
+    Some(Figure::new(name, &high.unit, &formula, terms))
+}
+
+/// A cost as a term: where it is one of the table, with its source.
+fn cost_term(figure: &Figure) -> Term {
+    match figure.terms.as_slice() {
+        [only] => only.clone(),
+        _ => Term::of(figure),
+    }
+}
+
+/// An MTU is within those that were measured.
+fn check_mtu(facts: &Facts, number: usize, sea: &Sea) -> Result<(), SizeError> {
+    if [true, false].iter().all(|threaded| cycles_per_byte(facts, sea, *threaded, "").is_some()) {
+        return Ok(());
+    }
+    let points = points(facts, sea, true);
+    let least = points.first().map_or(0, |(mtu, _)| *mtu);
+    let most = points.last().map_or(0, |(mtu, _)| *mtu);
+    let expected = format!("expected {least} to {most}, not {}", sea.mtu);
+    let fix = "nothing was measured beyond; take the nearer";
+    Err(SizeError::value(format!("sea[{}].mtu", number - 1), &expected, fix))
 }
 
 /// Sizes one SEA; `stored` says whether virtual SCSI or a pool is served by the same VIOS.
@@ -26,15 +79,7 @@ pub(super) fn size(
     stored: bool,
     vios: &Vios,
 ) -> Result<Part, SizeError> {
-    if ![1500, 9000].contains(&sea.mtu) {
-        let key = format!("sea[{}].mtu", number - 1);
-        let expected = format!("expected 1500 or 9000, not {}", sea.mtu);
-        return Err(SizeError::value(
-            key,
-            &expected,
-            "the source measured no other; take the nearer",
-        ));
-    }
+    check_mtu(facts, number, sea)?;
     let threaded = sea.threaded.unwrap_or_else(|| default_threaded(facts));
     let mut part = Part::new(format!("SEA {number}"), sea.name.as_deref());
     let mut cycles = Vec::new();
@@ -47,6 +92,7 @@ pub(super) fn size(
     part.cycles(cycles);
     processors(facts, vios, &mut part);
     threading_notes(facts, sea, threaded, stored, &mut part);
+    uncut_note(facts, sea, threaded, &mut part);
     Ok(part)
 }
 
@@ -58,14 +104,24 @@ fn default_threaded(facts: &Facts) -> bool {
 fn streaming(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) -> Term {
     let streamed = part.given(&sea.streaming_mb, "MB/s", "MB/s");
     let bytes = part.step("bytes/s", "bytes/s", "MB/s × 1024 × 1024", vec![streamed]);
-    let cost = cycles_per_byte(facts, sea, threaded).term("cycles/byte");
+    let mut cost = Term::given("cycles/byte", f64::NAN, "cycles/byte");
+    if let Some(figure) = cycles_per_byte(facts, sea, threaded, "cycles/byte") {
+        cost = cost_term(&figure);
+        if figure.terms.len() > 1 {
+            part.notes.push(format!(
+                "cycles/byte: interpolated by the cost of a packet; the table has no value for an MTU of {}.",
+                sea.mtu
+            ));
+            part.figures.push(figure);
+        }
+    }
     part.step("cycles/s of streaming", "cycles/s", "bytes/s × cycles/byte", vec![bytes, cost])
 }
 
 fn transactions(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) -> Term {
     let prefix = format!("sea.cycles-per-transaction.{}.", word(threaded));
-    let streamed = cycles_per_byte(facts, sea, threaded).term("cycles/byte of streaming");
-    let beyond = Beyond { per_byte: Some(streamed) };
+    let streamed = cycles_per_byte(facts, sea, threaded, "cycles/byte of streaming");
+    let beyond = Beyond { per_byte: streamed.as_ref().map(cost_term) };
     let what = "cycles/transaction";
     let size = part.given(&sea.transaction_bytes, "bytes of a transaction", "bytes");
     let cost = by_size(facts, &prefix, what, &size, &beyond);
@@ -78,6 +134,27 @@ fn transactions(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) -> Te
     part.step("cycles/s of transactions", "cycles/s", "transactions/s × cycles/transaction", terms)
 }
 
+/// What the stream costs if clients leave the cutting of packets to others, where that was measured.
+fn uncut_note(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) {
+    let key = format!("{}{}.uncut.{}", id::OF_STREAMS, word(threaded), ways(sea));
+    let (Some(cost), Some(cut)) =
+        (facts.find(&key), cycles_per_byte(facts, sea, threaded, "cycles/byte"))
+    else {
+        return;
+    };
+    if sea.streaming_mb.value() <= 0.0 {
+        return;
+    }
+    let terms = vec![cost.term("uncut"), cost_term(&cut)];
+    let formula = "uncut ÷ cycles/byte × 100";
+    let figure = Figure::new("what uncut packets cost", "% of the stream", formula, terms);
+    part.notes.push(format!(
+        "Clients with segmentation offload (largesend) send packets of up to 64 KB, which are not cut between them: the stream then costs {} % of that.",
+        figure.value()
+    ));
+    part.figures.push(figure);
+}
+
 /// Threads are needed beside virtual SCSI and pools, and cost cycles where they are not needed.
 fn threading_notes(facts: &Facts, sea: &Sea, threaded: bool, stored: bool, part: &mut Part) {
     if stored && !threaded {
@@ -87,16 +164,19 @@ fn threading_notes(facts: &Facts, sea: &Sea, threaded: bool, stored: bool, part:
         );
     }
     if !stored && threaded && sea.streaming_mb.value() > 0.0 {
-        let terms = vec![
-            cycles_per_byte(facts, sea, true).term("threaded"),
-            cycles_per_byte(facts, sea, false).term("not threaded"),
-        ];
+        let both = [(true, "threaded"), (false, "not threaded")];
+        let cost =
+            |(threaded, name)| Some(cost_term(&cycles_per_byte(facts, sea, threaded, name)?));
+        let terms = both.into_iter().filter_map(cost).collect();
         let more = Figure::new(
             "what threads cost more",
             "%",
             "(threaded ÷ not threaded − 1) × 100",
             terms,
         );
+        if more.high <= 0.0 {
+            return;
+        }
         part.notes.push(format!(
             "No virtual SCSI and no shared storage pool is in this VIOS: with thread=0 streaming costs less; threads add {} %.",
             more.value()

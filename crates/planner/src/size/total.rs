@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::given::Given;
 use super::input::{Processors, Vios, Workloads};
 use crate::facts::{Contradiction, Facts, id};
-use crate::trace::{Figure, Term};
+use crate::trace::{Figure, Term, number};
 
 /// One load and what it takes.
 #[derive(Debug, Clone, Serialize)]
@@ -268,17 +268,26 @@ fn notes(facts: &Facts, workloads: &Workloads, parts: &[Part], totals: &[Figure]
                 .to_owned(),
         );
     }
-    if workloads.vios.clock_ghz.is_none() {
-        notes.push(
+    let reference = facts.number(id::SEA_REFERENCE_CLOCK);
+    let is_published = reference.source.id == "sea-sizing";
+    notes.push(match (workloads.vios.clock_ghz.is_some(), is_published) {
+        (false, true) => {
             "No clock was given: processors are those of the tables, 1.65 GHz. Give clock_ghz for yours."
-                .to_owned(),
-        );
-    } else {
-        notes.push(
+                .to_owned()
+        }
+        (false, false) => format!(
+            "No clock was given: processors are those of the host that was measured, {} GHz.",
+            number(reference.high / 1e9)
+        ),
+        (true, true) => {
             "Scaling by the clock alone is an approximation: the tables are from POWER5, and a newer processor does more in a cycle."
-                .to_owned(),
-        );
-    }
+                .to_owned()
+        }
+        (true, false) => {
+            "Scaling by the clock alone is an approximation: another processor does more or less in a cycle than the one that was measured."
+                .to_owned()
+        }
+    });
     let below = facts.number(id::SEA_SHARED_BELOW);
     let load = totals.first().map_or(0.0, |load| load.high);
     if !workloads.sea.is_empty()
