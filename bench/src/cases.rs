@@ -11,7 +11,7 @@ use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
 use crate::pools::{self, Pools};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
-use crate::{control, idle, ring};
+use crate::{control, idle, ring, sizing};
 use anyhow::{Context as _, Result, anyhow};
 
 /// Label of our server.
@@ -41,6 +41,7 @@ enum Kind {
     Idle,
     Ring,
     Control,
+    Sizing,
     Npiv(Npiv),
     Neighbours(Neighbours),
     Pools(Pools),
@@ -82,6 +83,11 @@ pub(crate) fn all() -> Vec<Case> {
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
+    cases.push(case(
+        "sea-sizing",
+        "what a shared Ethernet adapter takes, and what sizing says",
+        Kind::Sizing,
+    ));
     cases
 }
 
@@ -121,6 +127,7 @@ impl Case {
             Kind::Idle => idle::run(settled),
             Kind::Ring => ring::run(),
             Kind::Control => control::run(settled),
+            Kind::Sizing => sizing::run(settled),
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
             Kind::Pools(kind) => pools::run(&mut stage, kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),

@@ -35,11 +35,13 @@ pub(crate) enum Figure {
     Ms,
     /// Instructions executed per request.
     Instructions,
+    /// Cycles for each byte or transaction: CPU time times the clock.
+    Cycles,
 }
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 13] = [
+    pub(crate) const ALL: [Figure; 14] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -53,6 +55,7 @@ impl Figure {
         Figure::ResidentMib,
         Figure::Ms,
         Figure::Instructions,
+        Figure::Cycles,
     ];
 
     /// Head of its column.
@@ -71,6 +74,7 @@ impl Figure {
             Figure::ResidentMib => "MiB resident",
             Figure::Ms => "ms",
             Figure::Instructions => "instructions per request",
+            Figure::Cycles => "cycles",
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | `npiv`, `chart` | virtual Fibre Channel: one queue and many; plots |
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `idle`, `ring` | cases without a load |
+//! | `sizing` | what `size calibrate` measures, and what it says of other loads |
 //! | `control` | the control plane with a large state |
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
@@ -36,6 +37,7 @@ mod process;
 mod report;
 mod ring;
 mod served;
+mod sizing;
 mod stage;
 
 use std::path::PathBuf;

@@ -2,14 +2,15 @@
 
 mod common;
 
+use std::process::Command;
 use std::time::Duration;
 
 use common::Server;
-use common::net::{card, mac};
+use common::net::{card, mac, quiet};
 use partition::traffic::{
     self, HEADERS, Moment, Place, Requests, Stream, TrafficError, TrafficOptions,
 };
-use protocol::message::Request;
+use protocol::message::{AdapterSpec, Request, UplinkSpec};
 use protocol::stats::QueueCounter;
 
 /// A server with two cards, on one channel each where it has two.
@@ -17,7 +18,7 @@ fn server(channels: u32) -> Server {
     let server = Server::new(channels);
     for number in [1, 2] {
         let spec = card(server.dir.path(), number, |device| device.mtu = 9000);
-        server.must(Request::PutAdapter(protocol::message::AdapterSpec { channels: 1, ..spec }));
+        server.must(Request::PutAdapter(AdapterSpec { channels: 1, ..spec }));
     }
     server
 }
@@ -91,4 +92,40 @@ fn a_server_that_is_not_there_is_an_error() {
     let options = options(None, requests);
     let error = traffic::run([Place::Card(&socket); 2], &options, &mut |_| ()).unwrap_err();
     assert!(matches!(error, TrafficError::Session(_)), "{error}");
+}
+
+const TAP: &str = "tap7";
+
+fn is_there(interface: &str) -> bool {
+    Command::new("ip").args(["link", "show", interface]).output().unwrap().status.success()
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn the_host_behind_a_tap_answers_until_its_uplink_goes_inside() {
+    quiet();
+    for channels in [1, 2] {
+        let server = Server::new(channels);
+        server.must(Request::PutAdapter(card(server.dir.path(), 1, |device| device.mtu = 9000)));
+        server.must(Request::PutUplink(UplinkSpec { mtu: 9000, ..UplinkSpec::on("net", TAP) }));
+        let socket = server.dir.path().join("ent1.sock");
+        let places = [Place::Card(&socket), Place::Tap(TAP)];
+        let stream = |packet, mtu, duplex| Some(Stream { packet, mtu, duplex, window: 20 });
+        for options in [
+            options(stream(1500, 1500, true), Some(Requests { bytes: 64, window: 10 })),
+            options(stream(45 * 1448 + HEADERS, 1500, true), None),
+        ] {
+            let tally = traffic::run(places, &options, &mut |_| ()).unwrap();
+            assert!(tally.stream_bytes > 0, "{options:?}: {tally:?}");
+            assert_eq!(tally.transactions > 0, options.requests.is_some(), "{tally:?}");
+        }
+        assert!(is_there(TAP));
+        server.must(Request::RemoveUplink { name: TAP.into() });
+        assert!(!is_there(TAP), "it went with its uplink");
+    }
+}
+
+#[test]
+fn the_host_behind_a_tap_answers_until_its_uplink_goes() {
+    testkit::in_network_namespace("the_host_behind_a_tap_answers_until_its_uplink_goes_inside");
 }

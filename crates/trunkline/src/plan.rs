@@ -7,6 +7,7 @@
 //! | [`parsed`] | `plan show`: what was read, field by field |
 //! | [`lpm`] | `plan lpm`: the queues of a client that moves |
 //! | [`size`] | `size`: processors and memory for a workload |
+//! | [`calibrate`] | `size calibrate`: what a shared Ethernet adapter costs on this host |
 //! | [`inputs`] | files, folders and standard input |
 //! | [`server`] | `plan advise --server`: a running Trunkline server |
 //! | [`read`] | captures out of them, and what was read |
@@ -14,9 +15,10 @@
 //! | [`show`] | an answer on the terminal, as JSON and YAML, and as a page |
 //!
 //! The answers are those of the crate `planner`; none of these commands needs a server, except
-//! `plan advise --server`.
+//! `plan advise --server`; `size calibrate` starts data planes of its own.
 
 mod advise;
+mod calibrate;
 mod inputs;
 mod lpm;
 mod parsed;

@@ -36,6 +36,12 @@ impl Bar {
         self.bar.set_position(self.step * PARTS);
     }
 
+    /// How much of the present step is over.
+    pub(crate) fn part(&self, part: f64) {
+        let part = (part.clamp(0.0, 1.0) * PARTS as f64) as u64;
+        self.bar.set_position(self.step * PARTS + part);
+    }
+
     /// Where the present step stands; `what` stands before the rate.
     pub(crate) fn show(&self, what: &str, progress: &Progress) {
         let stage = match progress.stage {

@@ -290,6 +290,72 @@ fn loads_are_options_or_a_file() {
 }
 
 #[test]
+fn this_host_is_measured_and_sized_by_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let (code, out, err) = run_in(folder.path(), line, "");
+        assert_eq!((code, err.as_str()), (0, ""), "{line}: {out}");
+        out
+    };
+    let little = "--rounds 1 --time 20ms --clock-ghz 2.5";
+    let line = format!("size calibrate {little} --check -o json");
+    let document: Value = serde_json::from_str(&run(&line)).unwrap();
+    let answer = &document["answer"];
+    assert_eq!(
+        (&document["kind"], &answer["file"]),
+        (&"calibration".into(), &"sea-costs.toml".into())
+    );
+    let count = |key: &str| answer[key].as_array().unwrap().len();
+    assert_eq!((count("costs"), count("checks")), (16, 8), "{answer}");
+    for cost in answer["costs"].as_array().unwrap() {
+        assert!(cost["cycles"]["median"].as_f64().unwrap() > 0.0, "{cost}");
+    }
+    let text =
+        run("size sea --streaming 200 --transactions 5000 --measured sea-costs.toml --explain");
+    for part in ["11.2", "[measured]", "2.5 GHz", "take 2 dedicated", "an entitlement of"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // What was corrected by hand is not lost to a second measurement.
+    let line = format!("size calibrate {little}");
+    let said = refused_in(folder.path(), &line, "", 5);
+    assert!(said.contains("sea-costs.toml") && said.contains("--force"), "{said}");
+    let costs = run(&format!("{line} --costs -"));
+    std::fs::write(folder.path().join("mine.toml"), &costs).unwrap();
+    let one = run("size sea --streaming 200 --facts mine.toml --json");
+    let one: Value = serde_json::from_str(&one).unwrap();
+    let both = run("size sea --streaming 200 --measured mine.toml --json");
+    let both: Value = serde_json::from_str(&both).unwrap();
+    assert_eq!(both["answer"]["measured"]["parts"], one["answer"]["parts"]);
+    let tables = run(&format!("{line} --costs other.toml --thread 0"));
+    assert!(tables.contains("17,956") && !tables.contains("23,022"), "{tables}");
+    assert!(tables.contains("size sea --streaming 200 --measured other.toml"), "{tables}");
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_measurement_that_cannot_be_is_refused_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), "[number.\"sea.cycles\"]\nvalue = 1\n").unwrap();
+    for (line, part) in [
+        ("size calibrate --clock-ghz 2500", "expected 0.1 to 20, not 2500"),
+        ("size calibrate --server-cpus 1023", "CPU 1023 cannot be used"),
+        ("size calibrate --client-cpu 70000", "CPU 70000 cannot be used"),
+        ("size calibrate --time 1ms", "at least 10 ms"),
+        ("size calibrate --facts none.toml", "none.toml"),
+        ("size sea --streaming 1 --measured none.toml", "size calibrate"),
+        ("size sea --streaming 1 --measured bad.toml", "--measured bad.toml"),
+    ] {
+        let (code, out, said) = run_in(folder.path(), line, "");
+        assert!(code != 0 && out.is_empty(), "{line}: {out}");
+        assert!(said.contains(part), "{line}: {said}");
+    }
+    let gone = refused_in(folder.path(), "size calibrate --costs no/such/costs.toml", "", 1);
+    assert!(gone.contains("no/such"), "{gone}");
+}
+
+#[test]
 fn captures_are_sized_and_written_as_loads() {
     let from = "size --from ../field/faulty/01-client-elements-at-200";
     let document = json(from);

@@ -1,5 +1,6 @@
 //! `trunkline size`
 
+use super::calibrate::{self, CalibrateArgs};
 use super::read::{self, WithReading};
 use super::show::{AnswerArgs, FactsArgs, called, has_format, read_text};
 use crate::cli::Global;
@@ -9,14 +10,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use control::error::ApiError;
 use planner::facts::Facts;
 use planner::size::{
-    Backing, Direction, Given, Processors, Sea, Ssp, Vios, VirtualFc, Vscsi, Workloads, captured,
+    Backing, Both, Direction, Given, Processors, Sea, Ssp, Vios, VirtualFc, Vscsi, Workloads,
+    captured,
 };
 use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
 Costs of a shared Ethernet adapter and of virtual SCSI are published tables; those of virtual Fibre \
 Channel and pools are assumptions, marked as unconfirmed, and give ranges. Who has measured puts a \
-figure in a file for --facts.
+figure in a file for --facts. `size calibrate` measures what a shared Ethernet adapter of our own server costs on this host, and \
+`size sea --measured` answers by that too.
 
 Captures tell the loads of the servers that they are of: what shared Ethernet adapters, ports, disks and pools were \
 seen to carry, each input with its lines, and what is missing with the command that would tell it. --loads writes \
@@ -46,6 +49,8 @@ Examples:
   trunkline size vfc --iops 150000 --block 8KiB --adapters 12 --clock-ghz 3.8
   trunkline size vscsi --iops 20000 --block 4KiB --disks 24 --queue-depth 32
   trunkline size ssp --iops 20000 --block 16KiB --clients 40 --pool-tb 8
+  trunkline size calibrate
+  trunkline size sea --streaming 200 --measured sea-costs.toml
   trunkline size workloads.toml --html size.html
   trunkline size --from captures/
   trunkline size --from captures/ --vios vios1 --loads vios1.toml";
@@ -87,6 +92,16 @@ pub(crate) struct SizeArgs {
 
 #[derive(Debug, Subcommand)]
 enum SizeCommand {
+    #[command(flatten)]
+    Load(LoadCommand),
+    /// Measure what a shared Ethernet adapter costs on this host
+    #[command(after_help = calibrate::EXAMPLES)]
+    Calibrate(Box<CalibrateArgs>),
+}
+
+/// One load on the command line.
+#[derive(Debug, Subcommand)]
+enum LoadCommand {
     /// A shared Ethernet adapter
     Sea(SeaArgs),
     /// Clients over virtual Fibre Channel
@@ -148,7 +163,7 @@ struct SeaArgs {
     /// Whether data streams one way or both ways at a time
     #[arg(long, value_enum, default_value = "simplex", value_name = "WAYS")]
     direction: Ways,
-    /// 1500, or 9000 for jumbo frames
+    /// 1500, 9000 for jumbo frames, or between
     #[arg(long, default_value_t = 1500, value_name = "BYTES")]
     mtu: u32,
     /// Its attribute thread: 1 or 0 [default: 1]
@@ -160,6 +175,9 @@ struct SeaArgs {
     /// Size of a request and of its response
     #[arg(long, default_value = "64", value_name = "SIZE", value_parser = bytes)]
     transaction_size: u32,
+    /// Answer by this file too, beside the published tables: what `size calibrate` measured
+    #[arg(long, value_name = "FILE")]
+    measured: Option<PathBuf>,
     #[command(flatten)]
     server: Server,
 }
@@ -244,7 +262,8 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
         return by_captures(global, args, &args.facts.read()?);
     }
     let (workloads, answer, facts, what) = match (&args.command, &args.file) {
-        (Some(command), _) => {
+        (Some(SizeCommand::Calibrate(args)), _) => return calibrate::main(global, args),
+        (Some(SizeCommand::Load(command)), _) => {
             let (workloads, server) = command.workloads();
             (workloads, &server.answer, &server.facts, String::new())
         }
@@ -257,6 +276,14 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
         (None, None) => return Err(ApiError::invalid("nothing to size").into()),
     };
     let facts = facts.read()?;
+    if let Some(SizeCommand::Load(LoadCommand::Sea(SeaArgs { measured: Some(path), .. }))) =
+        &args.command
+    {
+        let measured = calibrate::measured(&facts, path)?;
+        let both = Both::size(&workloads, &facts, &measured)
+            .map_err(|error| ApiError::invalid(error.to_string()))?;
+        return answer.show(global, &both, &both, None);
+    }
     let sizing =
         workloads.size(&facts).map_err(|error| ApiError::invalid(format!("{what}{error}")))?;
     answer.show(global, &sizing, &sizing, None)
@@ -300,23 +327,23 @@ fn by_captures(global: &Global, args: &SizeArgs, facts: &Facts) -> Result<(), Fa
     args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))
 }
 
-impl SizeCommand {
+impl LoadCommand {
     fn workloads(&self) -> (Workloads, &Server) {
         let mut all = Workloads::default();
         let server = match self {
-            SizeCommand::Sea(args) => {
+            LoadCommand::Sea(args) => {
                 all.sea = vec![args.load()];
                 &args.server
             }
-            SizeCommand::Vfc(args) => {
+            LoadCommand::Vfc(args) => {
                 all.virtual_fc = vec![args.load()];
                 &args.server
             }
-            SizeCommand::Vscsi(args) => {
+            LoadCommand::Vscsi(args) => {
                 all.vscsi = vec![args.load()];
                 &args.server
             }
-            SizeCommand::Ssp(args) => {
+            LoadCommand::Ssp(args) => {
                 all.ssp = vec![args.load()];
                 &args.server
             }
