@@ -1,6 +1,6 @@
 //! `entstat`, `seastat`.
 
-use super::{assert_whole, at, only, read, value};
+use super::{assert_whole, at, only, read, read_bytes, value};
 
 #[test]
 fn a_shared_adapter_and_everything_below_it() {
@@ -332,4 +332,17 @@ fn failover_as_grep_leaves_it() {
     // Without a filter these lines are of no report that is known.
     let whole = text.replace(" | grep -E 'State|Priority|Mode|Control Ch'", "");
     assert_eq!(super::read_bytes(whole.as_bytes()).entstats().count(), 0);
+}
+
+/// The part that a driver prints ends where somebody types the next command, on whatever host.
+#[test]
+fn a_prompt_behind_the_drivers_part_is_none_of_it() {
+    let of = |host: &str| {
+        format!(
+            "padmin@{host}:/home/padmin$ entstat -d ent4\n-------------------------------------------------------------\nETHERNET STATISTICS (ent4) :\nDevice Type: PCIe3 4-Port 10GbE SR Adapter (df1020e21410e304)\n\nPCIe3 4-Port 10GbE SR Adapter (df1020e21410e304) Specific Statistics:\n---------------------------------------------------------------------\nLink Status: Up\nMedia Speed Running: 10 Gbps Full Duplex\n"
+        )
+    };
+    let captures = read_bytes([of("lodz1"), of("lodz2")].concat().as_bytes());
+    let hosts = captures.entstats().map(|one| value(&one.head.partition));
+    assert_eq!(hosts.collect::<Vec<_>>(), ["lodz1", "lodz2"]);
 }

@@ -5,6 +5,7 @@ use super::{
 };
 use super::{link_read, sea_read};
 use crate::capture::page::{Page, put};
+use crate::capture::prompt;
 use crate::capture::text::{Line, Plain, after_start, count, number};
 use crate::capture::{At, Info, Read, Report};
 
@@ -393,7 +394,11 @@ const PASSED: &[&str] = &[
 fn detail(adapter: &mut Ethernet, line: Line<'_>) -> bool {
     const MOST: usize = 1024;
     let Some((name, value)) = line.trimmed().split_key() else { return false };
-    let fits = name.len() < 80 && adapter.details.len() < MOST;
+    // `user@host:/path$ ` has a colon, too.
+    let is_prompt = || name.contains('@') || value.bare_start().starts_with(['/', '~']);
+    let fits = name.len() < 80
+        && adapter.details.len() < MOST
+        && !(is_prompt() && prompt::prompt(line.text).is_some());
     if fits {
         let (name, value) = (name.bare_end().to_owned(), value.bare().to_owned());
         adapter.details.push(Info { at: line.at, name: name.into(), value });
