@@ -25,6 +25,7 @@ mod hosts;
 mod identity;
 mod interfaces;
 mod iostat;
+mod label;
 mod language;
 mod latency;
 mod level;

@@ -17,6 +17,8 @@ mod forms;
 mod identity;
 #[path = "readers/interfaces.rs"]
 mod interfaces;
+#[path = "readers/labels.rs"]
+mod labels;
 #[path = "readers/logs.rs"]
 mod logs;
 #[path = "readers/maps.rs"]

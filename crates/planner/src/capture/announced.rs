@@ -1,8 +1,9 @@
 //! A command without a prompt, as people and their scripts write it above what it printed, often with the host that was
 //! asked.
 
+use super::At;
 use super::called;
-use super::prompt::{asks_who, is_known, program};
+use super::prompt::{asks_who, is_known, parse, program};
 use super::table::may_begin_program;
 
 /// A command without a prompt, with the host where that is said too.
@@ -25,7 +26,37 @@ pub(super) fn announced(line: &str) -> Option<Announced<'_>> {
     // Most lines begin with a word that is no program.
     let may_run = bytes[0].is_ascii_alphabetic() && may_begin_program(line);
     let by_itself = || announced_alone(line, may_run).map(|typed| Announced { host: None, typed });
-    announced_of_host(line, may_run).or_else(by_itself)
+    announced_of_host(line, may_run).or_else(by_itself).or_else(|| told(line))
+}
+
+/// `lspath of aix7, this morning:`, `Output of "lspath" from aix7:`, `-- lspath (aix7) --`: what ends with a colon, or stands
+/// behind marks, and names one command and one host.
+fn told(line: &str) -> Option<Announced<'_>> {
+    let bytes = line.as_bytes();
+    let is_marked = bytes.len() > 2 && bytes[0] == bytes[1] && is_mark(char::from(bytes[0]));
+    let may_name = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+    if !(is_marked || bytes.last() == Some(&b':'))
+        || bytes.len() > 110
+        || !bytes.iter().any(may_name)
+    {
+        return None;
+    }
+    let apart = |c: char| matches!(c, ' ' | '"' | '\'' | '`' | '(' | ')' | ',' | '*');
+    let text = line.trim_matches(is_mark);
+    // Most of what ends so names no program.
+    let words = || text.split(apart).filter(|word| !word.is_empty());
+    let runs = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase() || c == '/')
+            && (is_known(word) || asks_who(word))
+    };
+    let program = words().find(|word| runs(word))?;
+    let mut hosts = words().filter(|word| *word != program && called::looks_like_host(word));
+    let (host, None) = (hosts.next()?, hosts.next()) else { return None };
+    let typed = &text[text.find(program)?..];
+    let ends = [" on ", " of ", " from ", " at ", " (", "\"", "'", "`", ","];
+    let end = ends.iter().filter_map(|sign| typed.find(sign)).min().unwrap_or(typed.len());
+    let typed = fitting(typed[..end].trim())?;
+    Some(Announced { host: Some(host), typed })
 }
 
 /// What scripts put around what they announce.
@@ -48,7 +79,7 @@ fn announced_of_host(line: &str, may_run: bool) -> Option<Announced<'_>> {
         // `# vios1 - lspath`
         let text = line.trim_start_matches(is_mark);
         let (name, rest) = text.split_once([' ', ':'])?;
-        let rest = rest.trim_start_matches(is_mark).trim();
+        let rest = rest.trim_start_matches(is_mark).trim_end_matches(is_mark);
         let fits = called::looks_like_host(name) && (is_known(rest) || asks_who(rest));
         return fitting(rest).filter(|_| fits).map(|typed| Announced { host: Some(name), typed });
     }
@@ -149,7 +180,13 @@ fn announced_alone(line: &str, may_run: bool) -> Option<&str> {
             return None;
         }
     }
-    fitting(line.trim_start_matches(is_mark).trim_end_matches(is_mark))
+    let text = line.trim_start_matches(is_mark).trim_end_matches(is_mark);
+    // `+ ssh vios1 lspath`
+    if first == b'+' && text.starts_with("ssh ") {
+        let runs = parse(text, At { file: 0, line: 1 });
+        return runs.parts.first().filter(|part| is_known(part.program)).map(|_| text);
+    }
+    fitting(text)
 }
 
 /// A command as it is announced, which prose about one is not.
@@ -173,6 +210,7 @@ pub(super) fn fitting(text: &str) -> Option<&str> {
         ("cat", Some(path)) => path.starts_with("/proc/"),
         ("ioscli", Some(_)) => true,
         ("date", Some(_)) => false,
+        ("vmstat" | "lparstat" | "iostat", Some(arg)) if arg.parse::<u32>().is_ok() => true,
         (_, Some(arg)) => {
             arg.starts_with('-') || ["fcs", "ent", "hdisk"].iter().any(|kind| arg.starts_with(kind))
         }

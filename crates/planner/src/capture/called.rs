@@ -20,6 +20,8 @@ pub(crate) struct Called {
     pub(crate) sure: bool,
     /// The command that printed it, where the name spells it.
     pub(super) command: Option<String>,
+    /// The device that it is of, where it spells no command.
+    pub(super) device: Option<String>,
 }
 
 /// Endings that tell of the form of a file.
@@ -186,7 +188,7 @@ fn is_plain_word(word: &str) -> bool {
 }
 
 /// Whether a word may be a host's name: no program, no device, no word of everyday.
-fn may_be_host(word: &str) -> bool {
+pub(super) fn may_be_host(word: &str) -> bool {
     word.len() > 1
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
         && is_host_name(word)
@@ -239,7 +241,7 @@ pub(crate) fn of_file(name: &str) -> Called {
         None
     });
     let Some((at, before, rest)) = found else {
-        return Called { command: None, ..plain(&parts, other) };
+        return of_device(&parts, other).unwrap_or_else(|| plain(&parts, other));
     };
     let mut words: Vec<&str> = rest.split('-').collect();
     words.extend(parts[at + 1..].iter().flat_map(|part| part.split('-')));
@@ -262,8 +264,14 @@ pub(crate) fn of_file(name: &str) -> Called {
     let behind = like
         .next()
         .filter(|_| like.next().is_none() && ahead.is_empty() && !other.is_some_and(may_be_host));
+    // `lsmap_npiv_muc-vio-1`
+    let whole = || {
+        let mut like = parts[at + 1..].iter().filter(|part| part.contains('-') && of_host(part));
+        like.next().copied().filter(|_| like.next().is_none() && ahead.is_empty())
+    };
+    let behind = behind.or_else(whole);
     if let Some(behind) = behind {
-        words.retain(|word| *word != behind);
+        words.retain(|word| *word != behind && !behind.split('-').any(|part| part == *word));
     }
     let named = match (&ahead[..], other) {
         ([before], _) if may_be_host(before) => Some(*before),
@@ -277,13 +285,34 @@ pub(crate) fn of_file(name: &str) -> Called {
         host: named.map(str::to_ascii_lowercase),
         sure: named.is_some(),
         command: command(&words),
+        device: None,
     }
 }
 
-/// A host's folder holds files that are called by commands alone: `vios1/lsmap_all.txt`.
+/// A name with a device in it and no command: `vios1_fcs0`, `fcs0-vios1-20261124`.
+fn of_device(parts: &[&str], other: Option<&str>) -> Option<Called> {
+    let words = || parts.iter().flat_map(|part| part.split('-')).filter(|word| !word.is_empty());
+    let mut devices = words().filter(|word| text::is_device_alone(word));
+    let (device, None) = (devices.next()?, devices.next()) else { return None };
+    let without: Vec<String> = parts
+        .iter()
+        .map(|part| {
+            let words = part.split('-').filter(|word| *word != device);
+            words.collect::<Vec<_>>().join("-")
+        })
+        .filter(|part| !part.is_empty())
+        .collect();
+    let without: Vec<&str> = without.iter().map(String::as_str).collect();
+    Some(Called { device: Some(device.to_owned()), ..plain(&without, other) })
+}
+
+/// A host's folder holds files that are called by commands alone: `vios1/lsmap_all.txt`, `vios1_before/lsmap_all.txt`.
 fn of_folder(name: &str) -> Option<&str> {
     let (folders, _) = name.rsplit_once(['/', '\\'])?;
     let folder = folders.rsplit(['/', '\\']).next()?;
+    let mut parts = folder.split('_').filter(|part| !is_time(part) && !is_plain_word(part));
+    let one = parts.next().filter(|_| parts.next().is_none());
+    let folder = one.unwrap_or(folder);
     let dashes = folder.matches(['-', '_', '.']).count();
     (dashes <= 1 && looks_like_host(folder)).then_some(folder)
 }
@@ -333,6 +362,7 @@ fn plain(parts: &[&str], ending: Option<&str>) -> Called {
             host: Some(name.to_ascii_lowercase()),
             sure: looks_like_host(name),
             command: None,
+            device: None,
         },
         false => Called::default(),
     }
@@ -421,6 +451,7 @@ mod tests {
             ("sv1_20190614-0900.txt", Some("sv1"), true, None),
             ("vios1-20260302-2215.txt", Some("vios1"), true, None),
             ("bvio1.tcpip.snap", Some("bvio1"), true, None),
+            ("lsmap_npiv_muc-vio-1.txt", Some("muc-vio-1"), true, Some("lsmap -npiv")),
             ("gvio1-sea.txt", Some("gvio1"), true, None),
             ("bwprd_morning.txt", Some("bwprd"), false, None),
             ("finprod.txt", Some("finprod"), false, None),
@@ -429,7 +460,7 @@ mod tests {
         ] {
             let host = host.map(str::to_owned);
             let command = command.map(str::to_owned);
-            assert_eq!(of_file(name), Called { host, sure, command }, "{name}");
+            assert_eq!(of_file(name), Called { host, sure, command, device: None }, "{name}");
         }
     }
 

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use super::announced;
 use super::called;
+use super::label;
 use super::prompt;
 use super::recognise::{self, Kind};
 use super::strip::{self, Dress};
@@ -76,7 +77,7 @@ pub(super) const ALTERNATE: &str = "lines of several hosts alternate; they are r
 
 /// Takes off whatever stands before the lines; `of_levels`: the file's name says that it holds the levels of hosts.
 pub(super) fn undress(text: Cow<'_, str>, of_levels: bool) -> Bare<'_> {
-    let sorted = apart::apart(&text);
+    let sorted = label::spelled(&text).or_else(|| apart::apart(&text));
     let (text, numbers) = sorted.map_or((text, Vec::new()), |(text, of)| (Cow::Owned(text), of));
     let mut bare = Bare { marks: here_documents(&text), text, numbers };
     // What a command printed that asked several hosts has the name of one before it, and not of two.
@@ -255,12 +256,13 @@ fn once(
         let out = bare.get_or_insert_default();
         lines[kept..index].iter().for_each(|line| out.push_str(line));
         out.push_str(&run.text);
-        if run.host.is_some() || matches!(run.dress, Dress::File | Dress::Day | Dress::Port) {
-            let same_host = matches!(run.dress, Dress::Day | Dress::Port);
-            let taken = (run.dress == Dress::Day).then(|| run.taken.clone());
+        if run.host.is_some() || matches!(run.dress, Dress::File | Dress::Label) {
+            let same_host = run.dress == Dress::Label && run.host.is_none();
+            let dated = run.taken.is_some();
+            let taken = dated.then(|| run.taken.clone());
             let mark = Mark { same_host, taken, ..Mark::new(index, run.host.clone()) };
             marks.push(Mark { typed: run.typed.clone(), ..mark });
-            let taken = (run.dress == Dress::Day).then_some(None);
+            let taken = dated.then_some(None);
             marks.push(Mark { same_host, taken, ..Mark::new(run.end, None) });
         }
         (index, kept) = (run.end, run.end);
@@ -331,13 +333,17 @@ impl Run {
         ends: &[usize],
     ) -> Option<Self> {
         // Most indented lines are a report's own.
-        if dress == Dress::Indent && !is_known(lines[first].bare()) && !is_asked(lines[first]) {
+        if dress == Dress::Indent
+            && !is_known(lines[first].bare())
+            && !is_asked(lines[first])
+            && !heads_block(lines, first)
+        {
             return None;
         }
         let (_, key, _) = strip::strip(dress, lines[first], None)?;
         let next = lines.get(first + 1).copied();
         let typed = key.command();
-        let taken = key.day();
+        let taken = key.taken();
         let short = asked && dress == Dress::Host || typed.is_some() || taken.is_some();
         // Most lines are alone: nothing is copied for them.
         if !short
@@ -352,7 +358,7 @@ impl Run {
         let mut key = key;
         let mut blank = String::new();
         let most = match dress {
-            Dress::Day | Dress::Port => {
+            Dress::Label => {
                 ends.get(ends.partition_point(|end| *end <= first)).map_or(lines.len(), |end| *end)
             }
             _ => lines.len(),
@@ -367,6 +373,10 @@ impl Run {
             else {
                 break;
             };
+            // The same value again is one of a later time.
+            if dress == Dress::Label && begins_again(&run.text, &body) {
+                break;
+            }
             run.text.push_str(&std::mem::take(&mut blank));
             run.text.push_str(&body);
             run.text.push_str(end);
@@ -401,7 +411,8 @@ impl Run {
                 let heading =
                     list || rows * 2 >= self.lines || recognise::heading(line, lines).is_some();
                 let typed = || is_command(line.text) || asks_who(line.text);
-                if heading || (self.dress.may_hold_commands() && typed()) {
+                let labelled = || label::heading(line, lines).is_some();
+                if heading || labelled() || (self.dress.may_hold_commands() && typed()) {
                     return true;
                 }
             }
@@ -409,6 +420,13 @@ impl Run {
         }
         depth > 1 && once(&self.text, depth - 1, true, false, &[]).is_some()
     }
+}
+
+/// Whether a line says again what the first one of a text has a value for.
+fn begins_again(text: &str, line: &str) -> bool {
+    let name = |line: &str| line.find(": ").map(|end| line[..end].len());
+    let first = text.lines().next().unwrap_or("");
+    name(first).is_some_and(|end| first.get(..end + 1) == line.get(..end + 1))
 }
 
 /// Whether there is anything but numbers in a text: headings, commands and rows have letters, levels and ranges of numbers a
@@ -426,6 +444,35 @@ fn is_known(text: &str) -> bool {
     heading || is_command(text) || recognise::is_attribute(text)
 }
 
+/// Whether a line begins an indented block, set apart from what is before it, whose lines are dressed, or of which one of the
+/// next is known: a name may head it.
+fn heads_block(lines: &[&str], first: usize) -> bool {
+    const NEXT: usize = 4;
+    let apart = first.checked_sub(1).is_none_or(|before| lines[before].bare().is_empty());
+    let below = || lines.iter().skip(first + 1).filter(|line| !line.bare().is_empty()).take(NEXT);
+    let known = || {
+        let mut block = below().take_while(|line| line.starts_with([' ', '\t']));
+        block.any(|line| is_known(line.bare()))
+    };
+    // Names of hosts have a number, nearly all.
+    apart
+        && lines[first].bytes().any(|byte| byte.is_ascii_digit())
+        && (is_dressed(&lines[first..]) || known())
+}
+
+/// Whether indented lines have a host or a label each below their indent.
+fn is_dressed(lines: &[&str]) -> bool {
+    let [one, two, ..] = lines else { return false };
+    let kinds = strip::kinds(one.bare()).iter();
+    let mut kinds = kinds.filter(|kind| matches!(kind, Dress::Host | Dress::Label | Dress::Log));
+    kinds.any(|kind| {
+        let first = strip::strip(*kind, one.bare(), None);
+        first.is_some_and(|(_, key, _)| {
+            *kind == Dress::Label || strip::strip(*kind, two.bare(), Some(&key)).is_some()
+        })
+    })
+}
+
 /// A prompt with a command that asks who or when it is, as code blocks begin with.
 fn is_asked(line: &str) -> bool {
     let prompt = prompt::prompt(line.bare());
@@ -440,6 +487,12 @@ fn asks_who(text: &str) -> bool {
 }
 
 fn is_command(text: &str) -> bool {
+    // `$ xdsh vios "lsattr -El fcs0"`
+    let runs = |typed: &str| {
+        let command = prompt::parse(typed, At { file: 0, line: 1 });
+        command.parts.iter().any(|part| prompt::is_known(part.program))
+    };
     announced::announced(text).is_some()
-        || prompt::prompt(text).is_some_and(|prompt| prompt::is_known(prompt.typed))
+        || prompt::prompt(text)
+            .is_some_and(|prompt| prompt::is_known(prompt.typed) || runs(prompt.typed))
 }

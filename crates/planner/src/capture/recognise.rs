@@ -5,6 +5,7 @@
 //! cannot be anything else.
 
 use super::announced::{self, Announced};
+use super::label::{self, Label};
 use super::prompt::{self, Command, Part, Prompt};
 use super::text::{self, Line, Lines};
 use super::{
@@ -306,6 +307,8 @@ pub(super) enum Class<'t> {
     Heading(Kind),
     /// `ssh` says that a command run from afar has ended.
     Ended,
+    /// Somebody has written of what the next lines are.
+    Label(Label<'t>),
     /// A row of points, as `snap` prints above and below each command.
     Rule,
     /// A line of some report, or of none.
@@ -323,6 +326,11 @@ impl<'t> Class<'t> {
                 && let Some(announced) = host().filter(|announced| announced.host.is_some())
             {
                 return Class::Announced(announced);
+            }
+            if line.text.starts_with('#')
+                && let Some(label) = label::heading(line, ahead)
+            {
+                return Class::Label(label);
             }
             // `# vios1 Fri Nov 20 06:00:00 CET 2026`, above what a script asked then.
             if line.text.starts_with('#') && prompt::date(line).is_some() {
@@ -353,7 +361,7 @@ impl<'t> Class<'t> {
             && prompt::connection_ended(line.text).is_some()
         {
             true => Class::Ended,
-            false => Class::Other,
+            false => label::heading(line, ahead).map_or(Class::Other, Class::Label),
         }
     }
 
@@ -370,8 +378,8 @@ impl<'t> Class<'t> {
 /// again once the report has ended.
 #[derive(Debug, Default)]
 pub(super) struct Known<'t> {
-    /// The line that was looked at last.
-    last: Option<(At, Class<'t>)>,
+    /// The line that was looked at last: of a table several have one number.
+    last: Option<(&'t str, Class<'t>)>,
     /// Lines that are [`Class::Other`], in their order; with `true`, no row of a list without a heading either.
     pub(super) others: Vec<(At, bool)>,
 }
@@ -379,8 +387,8 @@ pub(super) struct Known<'t> {
 impl<'t> Known<'t> {
     /// What the line is; `ahead` begins with it.
     pub(super) fn class(&mut self, line: Line<'t>, ahead: Lines<'_>) -> Class<'t> {
-        if let Some((at, class)) = self.last
-            && at == line.at
+        if let Some((text, class)) = self.last
+            && std::ptr::eq(text, line.text)
         {
             return class;
         }
@@ -388,7 +396,7 @@ impl<'t> Known<'t> {
             Some(_) => Class::Other,
             None => Class::of(line, ahead),
         };
-        self.last = Some((line.at, class));
+        self.last = Some((line.text, class));
         class
     }
 
@@ -576,7 +584,10 @@ pub(super) fn format(part: &Part<'_>) -> Vec<String> {
         return Vec::new();
     };
     let rest = part.args.get(index..).unwrap_or(&[]).iter().enumerate();
-    let words = rest.take_while(|(at, arg)| *at == 0 || !arg.starts_with('-'));
+    // What begins with no letter is no column: somebody wrote down when it was asked.
+    let words = rest.take_while(|(at, arg)| {
+        *at == 0 || arg.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '"' | '\''))
+    });
     words
         .flat_map(|(_, arg)| arg.trim_start_matches(flag).split([':', ',', ';', '|', ' ']))
         .map(|word| word.trim_matches(['"', '\'', '\\']).to_owned())

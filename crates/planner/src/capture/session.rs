@@ -1,6 +1,7 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
 mod hops;
+mod labels;
 mod ran_on;
 mod refused;
 
@@ -49,6 +50,8 @@ struct Session<'c, 't> {
     whys: [Option<String>; 2],
     /// The device that a loop has named.
     named_device: Option<Read<String>>,
+    /// The device that somebody's own line, or the file's name, says the next lines are of.
+    of_device: Option<Read<&'t str>>,
     /// The hosts and shells that were entered and not left yet.
     hops: Vec<Hop>,
     /// The command before has left one of them, so that the line that says so tells nothing new.
@@ -139,7 +142,7 @@ pub(super) fn read_within(
     });
     let (entries, most_lines) = (entries_of(text.len()), lines_of(text.len()));
     let room_lines = room_lines.min(most_lines);
-    let typed = called::of_file(name).command;
+    let called::Called { command: typed, device, .. } = called::of_file(name);
     let of_levels = typed.as_ref().is_some_and(|typed| typed.contains("oslevel"));
     let bare = dress::undress(text, of_levels);
     let reports_before = captures.reports.len();
@@ -155,6 +158,7 @@ pub(super) fn read_within(
         kinds: Vec::new(),
         whys: [None, None],
         named_device: None,
+        of_device: None,
         hops: Vec::new(),
         left: false,
         looping: Loop::default(),
@@ -183,6 +187,8 @@ pub(super) fn read_within(
         session.start(prompt::parse(typed, At { file, line: 1 }), false);
         session.by_name = true;
     }
+    let at = At { file, line: 1 };
+    session.of_device = device.as_deref().map(|value| Read { value, at });
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
     let stretches = bare.parts();
     if bare.is_sorted()
@@ -222,6 +228,7 @@ impl<'t> Session<'_, 't> {
                 || self.looped(line)
                 || self.named(line)
                 || self.changed(line)
+                || self.labelled(line, class)
                 || self.disconnected(line.text)
                 || matches!(class, Class::Rule)
             {
@@ -274,6 +281,9 @@ impl<'t> Session<'_, 't> {
 
     /// Takes a prompt, with or without a command.
     fn typed(&mut self, line: Line<'t>, class: Class<'t>) -> bool {
+        if matches!(class, Class::Prompt(_) | Class::Announced(_)) {
+            self.of_device = None;
+        }
         let goes_on = self.looping.open && line.text.starts_with('>');
         let (partition, typed) = match class {
             Class::Prompt(prompt) => {
@@ -469,6 +479,7 @@ impl<'t> Session<'_, 't> {
 
     /// Reads a report, or keeps the line.
     fn content(&mut self, line: Line<'t>, class: Class<'t>, mut lines: Lines<'t>) -> Lines<'t> {
+        self.by_device(line);
         let expected = self.expected();
         // `fcstat -l` may begin as `fcstat` does, and `lsattr -H` as `lsdev -attr`.
         let as_another = |kind: &Kind| {
@@ -494,7 +505,7 @@ impl<'t> Session<'_, 't> {
             let report = kind.reader().and_then(|reader| (reader.read)(&mut page));
             let after = page.ahead();
             self.known = page.into_known();
-            let moved = after.peek().map(|next| next.at) != Some(line.at);
+            let moved = after.peek().is_none_or(|next| !std::ptr::eq(next.text, line.text));
             if moved && let Some(report) = report {
                 if let Some(used) = part.and_then(|index| self.used.get_mut(index)) {
                     *used = true;
@@ -575,7 +586,7 @@ impl<'t> Session<'_, 't> {
             false => self.host_of(found.map(|(.., part)| part), place),
         };
         let Some((index, typed, part)) = found else {
-            head.device = named.cloned();
+            head.device = named.cloned().or_else(|| self.of_device.as_ref().map(owned));
             let mut page = Page::new(kind, lines, head);
             (page.looping, page.end) = (self.looping, end);
             return (page, None);

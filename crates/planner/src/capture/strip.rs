@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::mem::discriminant;
 
+use super::label::{self, Label};
 use super::text::{self, Plain};
-use super::{Taken, called, hosts, prompt};
+use super::{Taken, called, hosts};
 
 /// What stands before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +20,8 @@ pub(super) enum Dress {
     Log,
     /// `[14:05:09] `, `2026-11-22T14:05:09Z `.
     Clock,
-    /// `2026-11-22 ` before a port's line.
-    Day,
-    /// `fcs0 `, `ent5|` before a value of its statistics.
-    Port,
+    /// `2026-11-22 vios1 fcs0 ` before a value or a row of that.
+    Label,
     /// `  12  `, `12:`, growing by one.
     Number,
     /// `# `, `// `, `* ` of a comment.
@@ -36,7 +35,7 @@ pub(super) enum Dress {
 }
 
 impl Dress {
-    pub(super) const COUNT: usize = 12;
+    pub(super) const COUNT: usize = 11;
 
     pub(super) fn index(self) -> usize {
         self as usize
@@ -54,8 +53,7 @@ pub(super) enum Key<'t> {
     Nothing,
     Host(&'t str),
     File(&'t str),
-    Day(&'t str),
-    Port(&'t str),
+    Label(Label<'t>),
     Number(u64),
     Width(usize),
     Mark(&'static str),
@@ -65,6 +63,7 @@ impl Key<'_> {
     pub(super) fn host(&self) -> Option<String> {
         match self {
             Key::Host(host) => Some((*host).to_owned()),
+            Key::Label(label) => label.host.map(str::to_owned),
             // One that is sure is a host's own name.
             Key::File(name) => called::of_file(name).host,
             _ => None,
@@ -75,18 +74,15 @@ impl Key<'_> {
     pub(super) fn command(&self) -> Option<String> {
         match self {
             Key::File(name) => Some(format!("{} | grep", called::of_file(name).command?)),
-            Key::Port(name) if name.starts_with("fcs") => Some(format!("fcstat {name} | grep")),
-            Key::Port(name) => Some(format!("entstat -d {name} | grep")),
+            Key::Label(label) => label::implied(label.device?, label.value?),
             _ => None,
         }
     }
 
-    /// The day that lines are of.
-    pub(super) fn day(&self) -> Option<Taken> {
-        let Key::Day(text) = self else { return None };
-        let number = |from, to| text.get(from..to)?.parse::<u64>().ok();
-        let days = prompt::days(number(0, 4)?, number(5, 7)?, number(8, 10)?);
-        Some(Taken::utc(days * 24 * 60 * 60))
+    /// When lines are of.
+    pub(super) fn taken(&self) -> Option<Taken> {
+        let Key::Label(label) = self else { return None };
+        label.time.map(Taken::utc)
     }
 }
 
@@ -106,8 +102,10 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
             [b'<', next, ..] if !matches!(next, b'?' | b'v' | b'V') => &[],
             _ => &[Dress::Indent],
         },
-        Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Day, Dress::Number, Dress::Host],
-        Some(b'[') => &[Dress::Clock, Dress::Host],
+        Some(b'0'..=b'9') => {
+            &[Dress::Log, Dress::Label, Dress::Clock, Dress::Number, Dress::File, Dress::Host]
+        }
+        Some(b'[') => &[Dress::Label, Dress::Clock, Dress::Host],
         Some(b'<') => &[Dress::Log],
         Some(b'/') => &[Dress::File, Dress::Comment],
         Some(b'.') => &[Dress::File],
@@ -121,12 +119,12 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
 fn behind_word(line: &[u8]) -> &'static [Dress] {
     let end = line.iter().position(|byte| !is_host_byte(*byte)).unwrap_or(line.len());
     match (end, line.get(end)) {
-        // Few lines begin with the name of a port.
-        (4..=7, Some(b' ' | b':' | b'|' | b';' | b'\t'))
-            if line.starts_with(b"fcs") || line.starts_with(b"ent") =>
-        {
-            &[Dress::Port, Dress::Host]
-        }
+        _ if label::may_stand_before(line, end) => match line.get(end) {
+            Some(b'/') => &[Dress::Label, Dress::File],
+            // The name of a month.
+            Some(b' ') if end == 3 => &[Dress::Log, Dress::Label, Dress::Host],
+            _ => &[Dress::Label, Dress::File, Dress::Host],
+        },
         (_, Some(b':')) if line[..end].contains(&b'.') => &[Dress::File, Dress::Host],
         (_, Some(b':')) => &[Dress::Host],
         (_, Some(b'|' | b';' | b'\t')) => &[Dress::Host],
@@ -172,13 +170,13 @@ pub(super) fn strip<'t>(
             same(rest, Key::Host(host))
         }
         Dress::Clock => plain(clock(body)?, Key::Nothing),
-        Dress::Day => {
-            let (day, rest) = day(body)?;
-            same(rest, Key::Day(day))
-        }
-        Dress::Port => {
-            let (name, rest) = port(body)?;
-            same(rest, Key::Port(name))
+        Dress::Label => {
+            let known = match key {
+                Some(Key::Label(label)) => Some(label),
+                _ => None,
+            };
+            let (label, rest) = label::before(body, known)?;
+            Some((rest, Key::Label(label), end))
         }
         Dress::Number => {
             let (number, rest) = number(body)?;
@@ -279,7 +277,12 @@ fn behind_bar<'t>(name: &str, rest: &'t str) -> Option<&'t str> {
 fn file(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.get(..line.floor_char_boundary(200))?.split_once(':')?;
     let prompt = rest.starts_with('/');
-    (is_file(name) && !prompt).then(|| (name, &line[name.len() + 1..]))
+    // A command in the name makes it a file's, too.
+    let tells = || {
+        let fits = name.bytes().all(|byte| is_host_byte(byte) || byte == b'/');
+        fits && name.contains(['.', '/', '_']) && called::of_file(name).command.is_some()
+    };
+    ((is_file(name) || tells()) && !prompt).then(|| (name, &line[name.len() + 1..]))
 }
 
 /// Whether a name is that of a file and of no host: its ending says so.
@@ -313,7 +316,8 @@ fn log(line: &str) -> Option<(&str, &str)> {
                 None => {
                     let (host, rest) = rest.split_once(' ').filter(|_| is_day)?;
                     let is_host = !host.is_empty() && host.bytes().all(is_host_byte);
-                    return (is_host && port(rest).is_some()).then_some((host, rest));
+                    let label = || label::before(rest, None);
+                    return (is_host && label().is_some()).then_some((host, rest));
                 }
             }
         }
@@ -390,63 +394,6 @@ fn clock(line: &str) -> Option<&str> {
     };
     let rest = rest.strip_prefix(" |").or_else(|| rest.strip_prefix(" :")).unwrap_or(rest);
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| rest.get(1..).unwrap_or(""))
-}
-
-/// `2026-11-22 fcs0 …`, `2026-11-22|ent5|…`: a day is one only before a port's line.
-fn day(line: &str) -> Option<(&str, &str)> {
-    let (day, rest) = line.split_at_checked(10)?;
-    let fits = day.bytes().enumerate().all(|(index, byte)| match index {
-        4 | 7 => matches!(byte, b'-' | b'/'),
-        _ => byte.is_ascii_digit(),
-    });
-    let sign = |c: char| matches!(c, ' ' | '|' | ';' | '\t');
-    let rest = rest.strip_prefix(sign).filter(|_| fits)?.trim_start();
-    let month = day.get(5..7)?;
-    ("01"..="12").contains(&month).then_some(())?;
-    port(rest).is_some().then_some((day, rest))
-}
-
-/// What statistics of ports say behind a colon, by how it begins.
-const OF_PORTS: [&str; 27] = [
-    "Adapter Reset Count",
-    "Attention Type",
-    "DMA Underrun",
-    "DMA Overrun",
-    "Device Type",
-    "Dumped Frames",
-    "Elapsed Time",
-    "Error Frames",
-    "Invalid CRC Count",
-    "Invalid Tx Word Count",
-    "Link Failure Count",
-    "Link Status",
-    "Loss of S",
-    "Max Collision Errors",
-    "Media Speed",
-    "No Adapter Elements Count",
-    "No Command Resource Count",
-    "No DMA Resource Count",
-    "No Resource Errors",
-    "Packets D",
-    "Physical Port Link Status",
-    "Physical Port Speed",
-    "Port FC ID",
-    "Port Speed",
-    "Port Type",
-    "Seconds Since Last Reset",
-    "Timeout Errors",
-];
-
-/// `fcs0 Error Frames: 88`, `fcs0: …`, `ent5|Link Status: Up`, as a script prints that picks values of several ports.
-fn port(line: &str) -> Option<(&str, &str)> {
-    let end = line.bytes().position(|byte| !byte.is_ascii_alphanumeric())?;
-    let (name, rest) = line.split_at(end);
-    let is_port =
-        (name.starts_with("fcs") || name.starts_with("ent")) && text::is_device_alone(name);
-    let rest = rest.strip_prefix([' ', ':', '|', ';', '\t']).filter(|_| is_port)?;
-    let value = rest.trim_start();
-    let known = OF_PORTS.iter().any(|start| value.starts_with(start)) && value.contains(':');
-    known.then_some((name, rest))
 }
 
 /// `  12\ttext`, `12: text`, `12  text`.

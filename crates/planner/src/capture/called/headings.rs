@@ -20,6 +20,15 @@ impl Around<'_> {
         matches!(self.before.as_bytes(), [one, two, three, ..] if one == two && two == three && mark(*one))
     }
 
+    /// Marks of a title: `## vios1`, `== vios1 ==`, `**vios1**`.
+    fn is_title(self) -> bool {
+        let twice = |text: &str| {
+            let marks = text.trim().as_bytes();
+            marks.len() >= 2 && marks.iter().all(|byte| *byte == marks[0])
+        };
+        twice(self.before) && (self.before.starts_with('#') || twice(self.behind))
+    }
+
     fn is_bare(self) -> bool {
         self.before.is_empty() && self.behind.is_empty()
     }
@@ -149,6 +158,8 @@ fn is_key(word: &[u8]) -> bool {
         Some(b'b') => &["begin"],
         Some(b'e') => &["end"],
         Some(b'f') => &["file", "filename"],
+        Some(b'a') => &["attachment", "anhang"],
+        Some(b'd') => &["datei"],
         _ => &[],
     };
     keys.iter().any(|key| key.as_bytes().eq_ignore_ascii_case(word))
@@ -234,7 +245,12 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<Heading> {
             continue;
         }
         let mut below = text.get(start..).unwrap_or("").lines().map(str::trim_end);
-        let next = below.find(|line| !is_rule(line) && !is_date(line));
+        let mut says = below.by_ref().filter(|line| !is_rule(line) && !is_date(line));
+        let mut next = says.next();
+        // What else somebody writes down of a system stands below its name.
+        if by_key && next.is_some_and(is_remark) {
+            next = says.take(REMARKS).find(|line| !is_remark(line));
+        }
         let Some(next) = next.filter(|next| !next.contains(name)) else { continue };
         let printed = around.is_bare() && is_typed(above);
         // Between marks, a prompt that names nobody is the one of the host that they name.
@@ -256,14 +272,37 @@ pub(in crate::capture) fn headings(text: &str) -> Vec<Heading> {
     let alike = several(like.map(|one| (one.around, one.name)));
     let counts = |one: &&Named<'_>| match one.around.is_strong() {
         true => one.by_key || looks_like_host(one.name) || turns.contains(&one.next),
-        false => looks_like_host(one.name) && (one.by_key || alike.contains(&one.around)),
+        false => {
+            looks_like_host(one.name)
+                && (one.by_key || alike.contains(&one.around) || one.around.is_title())
+        }
     };
     files.extend(found.iter().filter(counts).map(|one| Heading {
         line: one.line,
-        host: Some(one.name.to_owned()),
+        host: Some(host_in(one.name).unwrap_or_else(|| one.name.to_owned())),
         command: None,
     }));
     files
+}
+
+/// The host in a name of more than that: `vios1_before`.
+fn host_in(name: &str) -> Option<String> {
+    let called = name.contains('_').then(|| of_file(name))?;
+    called.host.filter(|host| called.sure && name.starts_with(host.as_str()))
+}
+
+/// So many lines that somebody has written of a system may stand below its name.
+const REMARKS: usize = 8;
+
+/// `Reported by: J. Doe`: a few words, a colon and more, and nothing that a command prints.
+fn is_remark(line: &str) -> bool {
+    let remark = |(key, value): (&str, &str)| {
+        let words = key.split(' ').count();
+        words <= 3
+            && key.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ')
+            && !value.is_empty()
+    };
+    line.split_once(": ").is_some_and(remark) && !speaks(line, true)
 }
 
 /// What stands with more than one name.
@@ -387,7 +426,6 @@ mod tests {
             "=== step1 ===\nlspath\n=== step2 ===\nlspath\n",
             "=== fcs0 ===\nlspath\n",
             "=== vios1 ===\nsome text\n",
-            "== vios1 ==\nlspath\n",
         ] {
             assert_eq!(names(text), [""; 0], "{text}");
         }

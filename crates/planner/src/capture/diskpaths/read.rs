@@ -81,10 +81,10 @@ pub(in crate::capture) fn is_row(text: &str) -> bool {
     let status = words.next().is_some_and(|word| state(word).is_some());
     let aligned =
         status && words.next().is_some_and(is_device) && words.next().is_some_and(is_device);
-    aligned || delimited(text).is_some()
+    aligned || delimited(text).is_some() || by_words(text).is_some()
 }
 
-/// What a row made with `-fmt` says, in whatever order: no field can be taken for another.
+/// What a row says whose columns stand in whatever order: no field can be taken for another.
 struct Delimited<'t> {
     status: &'t str,
     disk: &'t str,
@@ -97,27 +97,43 @@ fn delimited(text: &str) -> Option<Delimited<'_>> {
     if text.len() > 160 || text.contains(' ') || !text.contains("disk") {
         return None;
     }
+    [':', ';', '|', ','].into_iter().find_map(|sign| of_fields(text.splitn(WORDS, sign).collect()))
+}
+
+/// The same with blanks between, as `lspath -F` and tools that turn columns print them: beside the path's own fields a few
+/// words and numbers, and no sentence.
+fn by_words(text: &str) -> Option<Delimited<'_>> {
+    const MOST: usize = 7;
+    // Most lines begin with something else.
+    let may = matches!(text.as_bytes().first(), Some(b'h' | b'f' | b'v'))
+        && ["hdisk", "fscsi", "vscsi"].iter().any(|kind| text.starts_with(kind));
+    if !may || text.len() > 160 || text.ends_with(['.', ':', ';']) {
+        return None;
+    }
+    let fields: Vec<&str> = text.split_ascii_whitespace().take(MOST + 1).collect();
+    (fields.len() <= MOST).then(|| of_fields(fields)).flatten()
+}
+
+/// The fields of a path among those of a row.
+fn of_fields(mut fields: Vec<&str>) -> Option<Delimited<'_>> {
     let numbered = |word: &str, kinds: &[&str]| {
         let number = kinds.iter().find_map(|kind| word.strip_prefix(kind));
         number.is_some_and(|number| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         })
     };
-    [':', ';', '|', ','].into_iter().find_map(|sign| {
-        let mut fields: Vec<&str> = text.splitn(WORDS, sign).collect();
-        let mut take = |is: &dyn Fn(&str) -> bool| {
-            let at = fields.iter().position(|field| is(field))?;
-            Some(fields.remove(at))
-        };
-        let status = take(&|word| STATES.iter().any(|(name, _)| *name == word))?;
-        let disk = take(&|word| numbered(word, &["hdisk"]))?;
-        let parent =
-            take(&|word| numbered(word, &["fscsi", "vscsi", "iscsi", "sas", "sissas", "nvme"]))?;
-        let is_connection = |word: &str| {
-            word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b',')
-        };
-        Some(Delimited { status, disk, parent, connection: take(&is_connection) })
-    })
+    let mut take = |is: &dyn Fn(&str) -> bool| {
+        let at = fields.iter().position(|field| is(field))?;
+        Some(fields.remove(at))
+    };
+    let status = take(&|word| STATES.iter().any(|(name, _)| *name == word))?;
+    let disk = take(&|word| numbered(word, &["hdisk"]))?;
+    let parent =
+        take(&|word| numbered(word, &["fscsi", "vscsi", "iscsi", "sas", "sissas", "nvme"]))?;
+    let is_connection = |word: &str| {
+        word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b',')
+    };
+    Some(Delimited { status, disk, parent, connection: take(&is_connection) })
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
@@ -238,7 +254,8 @@ fn cells<'t>(page: &Page<'_>, text: &'t str, places: &Places) -> ([&'t str; WORD
 /// The words of a row by its columns; `path_status` may be empty, and what is behind the last column belongs to none.
 fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath> {
     if page.format.is_empty()
-        && let Some(Delimited { status, disk, parent, connection }) = delimited(text)
+        && let Some(Delimited { status, disk, parent, connection }) =
+            delimited(text).or_else(|| by_words(text).filter(|_| places.usual))
     {
         return Some(DiskPath {
             at,

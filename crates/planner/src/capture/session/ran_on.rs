@@ -15,6 +15,9 @@ impl<'t> Session<'_, 't> {
         // Lines of one host may stand before those of another that were read already.
         self.vain = None;
         self.numbers = stretch.numbers;
+        if stretch.host.is_some() || stretch.typed.is_some() {
+            self.of_device = None;
+        }
         match &stretch.host {
             // A loop that asks hosts in turn prints each one's name before what it says.
             Some((host, line)) if stretch.headed && self.looping.roams => {
@@ -56,7 +59,7 @@ impl<'t> Session<'_, 't> {
     }
 
     /// What the name of a file before lines has said holds for these alone.
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.command = None;
         self.kinds.clear();
         self.used.clear();
