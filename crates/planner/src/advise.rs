@@ -30,6 +30,7 @@ mod finding;
 mod hmc_lists;
 mod hmc_refused;
 mod hmc_state;
+mod hmc_wwpns;
 mod interfaces;
 mod latency;
 mod levels;

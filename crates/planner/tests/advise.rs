@@ -32,6 +32,8 @@ mod interfaces;
 mod logins;
 #[path = "advise/order.rs"]
 mod order;
+#[path = "advise/origins.rs"]
+mod origins;
 #[path = "advise/over_days.rs"]
 mod over_days;
 #[path = "advise/own_facts.rs"]

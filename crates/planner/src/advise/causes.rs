@@ -45,6 +45,12 @@ const BREAKS: [&str; 7] = [
     "net-one-member",
 ];
 
+/// What keeps a virtual adapter from logging in, at its port or at the client's side of it.
+const BEFORE_LOGIN: [&str; 2] = ["npiv-ports-full", "fc-max-xfer-mismatch"];
+
+/// What keeps a client's adapter from configuring its disks.
+const BEFORE_PATHS: [&str; 1] = ["fc-max-xfer-mismatch"];
+
 /// The same of paths to disks alone.
 const BROKEN: [&str; 1] = ["adapter-errors"];
 
@@ -52,6 +58,7 @@ const BROKEN: [&str; 1] = ["adapter-errors"];
 pub(super) fn settle(mut drafts: Vec<Draft>, spoken: impl Fn(usize) -> String) -> Vec<Draft> {
     tell_links_once(&mut drafts);
     tell_by_cause(&mut drafts);
+    tell_by_adapter(&mut drafts);
     tell_what_may_be_behind(&mut drafts);
     tell_by_port(&mut drafts);
     tell_pairs_once(&mut drafts);
@@ -143,6 +150,33 @@ fn tell_by_cause(drafts: &mut Vec<Draft>) {
                 gone.insert(effect);
             }
         }
+    }
+    take_out(drafts, &gone);
+}
+
+/// A login that fails is told by what it fails for, and so are paths that an adapter could not configure.
+fn tell_by_adapter(drafts: &mut Vec<Draft>) {
+    let causes_of = |effect: &Draft| match effect.rule {
+        "fc-wwpn-second-missing" => &BEFORE_LOGIN[..],
+        "disk-paths-failed" => &BEFORE_PATHS[..],
+        _ => &[],
+    };
+    let cause = |effect: &Draft| {
+        let causes = causes_of(effect);
+        drafts.iter().position(|draft| {
+            causes.contains(&draft.rule)
+                && effect.follows.iter().any(|object| object == draft.object())
+        })
+    };
+    let told: Vec<(usize, usize)> =
+        drafts.iter().enumerate().filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
+    let mut gone = BTreeSet::new();
+    for (cause, effect) in told {
+        if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
+            cause.explains(effect);
+            cause.is_as_bad_as(effect);
+        }
+        gone.insert(effect);
     }
     take_out(drafts, &gone);
 }

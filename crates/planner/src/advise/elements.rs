@@ -12,12 +12,13 @@
 mod dma;
 mod idle;
 mod shares;
+mod sisters;
 
 use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
-use super::measure::{Counter, Waits, requests, waits};
+use super::measure::{Counter, Waits, requests, waits, waits_from};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds;
@@ -317,7 +318,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     out.push(draft);
 }
 
-fn physical_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
+fn physical_port<'a>(view: &View<'a>, usage: &Usage<'a>, out: &mut Out) {
     let judged = |counter: Option<Counter>, name| {
         counter.and_then(|counter| waits(name, counter, &usage.requests))
     };
@@ -338,9 +339,9 @@ struct Judged {
     confidence: f64,
 }
 
-fn elements(
-    view: &View<'_>,
-    usage: &Usage<'_>,
+fn elements<'a>(
+    view: &View<'a>,
+    usage: &Usage<'a>,
     layer: Layer,
     counter: Option<Counter>,
     out: &mut Out,
@@ -352,7 +353,14 @@ fn elements(
         Some(commands) if commands.last.at == counter.last.at => Layer::Virtual.counter(),
         _ => layer.counter(),
     };
-    let Some(judged) = judge(name, counter, &usage.requests, configured, marks) else { return };
+    let of: fn(&Usage<'a>) -> Option<Counter> = match name == Layer::Virtual.counter() {
+        true => |usage| usage.no_command,
+        false => |usage| usage.no_elements,
+    };
+    let least = sisters::least_share(view, usage, counter, of, &["num_cmd_elems"]);
+    let Some(judged) = judge(name, counter, &usage.requests, least, configured, marks) else {
+        return;
+    };
     if configured.is_none() {
         out.lack("num_cmd_elems", show(view, usage, layer));
     }
@@ -391,13 +399,15 @@ fn judge(
     name: &str,
     counter: Counter,
     requests: &[Counter],
+    least: f64,
     configured: Option<Value>,
     marks: Option<(Read<u64>, Read<u64>)>,
 ) -> Option<Judged> {
     let needed = marks.map(|(active, pending)| as_f64(active.value) + as_f64(pending.value));
     let over = needed.zip(configured).map(|(needed, (now, _))| needed > now);
     let severity = Severity::Warning;
-    let waits = waits(name, counter, requests).or_else(|| full(name, counter, configured, marks));
+    let waits = waits_from(name, counter, requests, least)
+        .or_else(|| full(name, counter, configured, marks));
     let waits = waits?;
     let (severity, verdict, confidence) = match (waits.grows, over) {
         (true, Some(true)) => (

@@ -433,7 +433,7 @@ impl Draft {
 
     /// Objects whose trouble may be its cause, each as a user reads it.
     pub(super) fn may_follow(mut self, objects: Vec<String>) -> Self {
-        self.follows = objects;
+        self.follows.extend(objects);
         self
     }
 

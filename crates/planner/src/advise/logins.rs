@@ -128,6 +128,21 @@ fn siblings(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
         } else {
             "The client runs and its other adapter is logged in, so this WWPN is not let in: it is not zoned, not masked, or its port has no link."
         };
+        // What is logged in has a port, and one that fits.
+        let behind = match alone {
+            true => Vec::new(),
+            false => {
+                let of_client = map
+                    .client
+                    .zip(map.client_adapter())
+                    .map(|(host, name)| view.object(host, name));
+                map.port()
+                    .map(|port| view.object(map.vios, port))
+                    .into_iter()
+                    .chain(of_client)
+                    .collect()
+            }
+        };
         let place = |map: &Npiv<'_>| map.map.status.as_ref().map_or(map.map.at, |read| read.at);
         out.push(
             Draft::new(RULE, map.vios, view.object(map.vios, &map.map.name), Severity::Critical, format!("one WWPN of {client} is not logged in"))
@@ -141,6 +156,7 @@ fn siblings(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
                 .effect("No command on the VIOS mends it. Compare the zones and the masks of both WWPNs of the pair (the HMC lists them; chnportlogin logs them in for the check), add the missing one, then run cfgmgr on the client.")
                 .harm("Zoning changes touch the fabric: have them checked against the WWPNs that the HMC lists, of which the second is used only while migrating.")
                 .through(map.port().map(|port| view.object(map.vios, port)))
+                .may_follow(behind)
                 .weigh(if alone { 0.8 } else { 0.9 }, 1.0),
         );
     }

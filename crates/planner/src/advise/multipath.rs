@@ -2,11 +2,13 @@
 //! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
 
 mod adapter_log;
+mod algorithm;
 mod behind;
 mod degraded;
 mod disabled;
 mod disk_log;
 mod gone;
+mod health;
 mod lists;
 mod log;
 mod memory;
@@ -15,7 +17,6 @@ mod ways;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::hmc_state;
 use super::out::Out;
@@ -95,6 +96,15 @@ pub(super) const RULES: &[Rule] = &[
         judge: single,
     },
     Rule {
+        name: "disk-algorithm",
+        about: "a disk uses one of its paths where another one like it uses all",
+        on: Kind::Disk,
+        evidence: "lsattr -El hdiskN of each disk, and lspath",
+        weight: 0.9,
+        applies: algorithm::applies,
+        judge: algorithm::judge,
+    },
+    Rule {
         name: "disk-health-check",
         about: "failed paths are never tried again",
         on: Kind::Disk,
@@ -107,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
                 _ => Applicability::Elsewhere,
             }
         },
-        judge: health_check,
+        judge: health::judge,
     },
     Rule {
         name: "disk-errors",
@@ -333,6 +343,7 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             .through(given_by(view, system.host, &down))
             .through(own_port(&down).map(|port| view.object(system.host, &port)))
             .may_follow(behind_scsi(view, system.host, &down))
+            .may_follow(own_adapters(view, system.host, &down))
             .at_storage_ports(lost_ports(&list.paths))
             .effect(match down.iter().all(|path| path.state == PathState::Missing) {
                 _ if list.is_of_linux() => "Find what they have in common and mend that: the SCSI host is an adapter of this system (ls -l /sys/class/fc_host for its port name, lsmap -all -npiv on the VIOS for what is behind it). multipathd takes paths back by itself once they answer.",
@@ -349,6 +360,15 @@ fn own_port(down: &[&DiskPath]) -> Option<String> {
     let all = parents(down);
     let only = all.first().filter(|_| all.len() == 1)?;
     Some(format!("fcs{}", only.strip_prefix("fscsi")?))
+}
+
+/// The Fibre Channel adapters of paths that are not configured: what keeps an adapter from being configured may be why.
+fn own_adapters(view: &View<'_>, host: usize, down: &[&DiskPath]) -> Vec<String> {
+    let lost = |path: &&DiskPath| matches!(path.state, PathState::Missing | PathState::Defined);
+    let adapter = |parent: &str| Some(format!("fcs{}", parent.strip_prefix("fscsi")?));
+    let adapters: Option<BTreeSet<String>> = parents(down).into_iter().map(adapter).collect();
+    let adapters = adapters.filter(|_| down.iter().all(lost)).into_iter().flatten();
+    adapters.map(|adapter| view.object(host, &adapter)).collect()
 }
 
 /// The server adapter and the port behind the one Fibre Channel adapter that all these paths lead over, as `lsmap` names
@@ -499,41 +519,6 @@ fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .effect("Map the disk on the second VIOS as well (or zone the second port, and map the LUN to its name in the array), then run cfgmgr here.")
             .harm("A disk that two VIOS map must not be reserved by either: reserve_policy=no_reserve on both first.")
             .weigh(0.9, 1.0),
-    );
-}
-
-fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
-    let Some(attribute) = view.attribute(disk.host, disk.device, "hcheck_interval") else { return };
-    let Some(list) = paths(view, disk.host).filter(|_| attribute.value == "0") else { return };
-    let own: Vec<&DiskPath> = list.paths.iter().filter(|path| path.disk == disk.device).collect();
-    if own.len() < 2 {
-        return;
-    }
-    // No health check brings a path back that is missing.
-    let failed = |path: &&&DiskPath| path.state == PathState::Failed;
-    let down: Vec<&&DiskPath> = own.iter().filter(failed).collect();
-    let severity = if down.is_empty() { Severity::Warning } else { Severity::Critical };
-    let title = match down.is_empty() {
-        true => format!("paths of {} that fail stay failed", disk.device),
-        false => format!("a failed path of {} is never tried again", disk.device),
-    };
-    let draft = Draft::new(
-        "disk-health-check",
-        disk.host,
-        view.object(disk.host, disk.device),
-        severity,
-        title,
-    )
-    .see([attribute.at])
-    .see(down.iter().map(|path| path.at))
-    .because("hcheck_interval is 0: nobody tries a path that has failed.");
-    let change = Change::new(view, disk.host, disk.device).set("hcheck_interval", "60");
-    out.push(
-        draft
-            .change(&change)
-            .effect(format!("Failed paths are tried every minute. Paths that are down now come back with chpath -l {} -p PARENT -s enable.", disk.device))
-            .harm("One small command per path and minute.")
-            .weigh(if down.is_empty() { 0.6 } else { 0.95 }, if down.is_empty() { 0.8 } else { 1.0 }),
     );
 }
 

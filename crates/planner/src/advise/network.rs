@@ -20,12 +20,13 @@ use super::finding::{Draft, Severity};
 use super::measure::{Counter, Waits, by_time, seconds_between, waits, waits_from};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
+use super::sea_pair;
 use super::thresholds::{
     BUFFER_LIMITS, GROWTH_SHARE, LOST_LONG_SECONDS, LOST_PER_SECOND, LOST_PER_SECOND_LONG,
-    LOST_SHARE, RESETS_GROWTH, RESETS_ONCE,
+    LOST_SHARE, MANY_LEAST, RESETS_GROWTH, RESETS_ONCE, SHOWN_SHARE,
 };
-use super::view::{View, as_f64, shown};
-use crate::capture::{At, Entstat, Ethernet, Report, VirtualEthernet};
+use super::view::{Role, View, as_f64, shown};
+use crate::capture::{At, Buffers, Entstat, Ethernet, Report, VirtualEthernet};
 use crate::trace::number;
 
 /// One adapter of one system, in every report that shows it.
@@ -348,6 +349,15 @@ fn stands_for(view: &View<'_>, one: &Wire<'_>, two: &Wire<'_>) -> bool {
     })
 }
 
+/// Whether two adapters have one name on two VIOS of a pair, which are set up alike.
+fn is_twin(view: &View<'_>, one: &Wire<'_>, two: &Wire<'_>) -> bool {
+    let of_vios = |wire: &Wire<'_>| view.role(wire.host) == Role::Vios;
+    one.name == two.name
+        && of_vios(one)
+        && of_vios(two)
+        && sea_pair::are_partners(view, one.host, two.host)
+}
+
 /// A card of 1 Gbit/s that negotiates and arrives at less: of the four pairs of its cable two are left, or the switch port is
 /// set.
 fn below_gigabit(view: &View<'_>, wire: &Wire<'_>, (own, at): (f64, At), out: &mut Out) {
@@ -389,7 +399,7 @@ fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     // Sisters are members of the same aggregation, ports of the same kind on this system, or what the other one of a pair
     // of bridges has in this one's place.
     let sister = |other: &&Wire<'_>| {
-        (other.host == wire.host || stands_for(view, wire, other))
+        (other.host == wire.host || stands_for(view, wire, other) || is_twin(view, wire, other))
             && (other.host, other.name) != (wire.host, wire.name)
             && other.is_physical()
             && other.is_used()
@@ -511,7 +521,16 @@ fn lost(wire: &Wire<'_>) -> Option<Waits> {
     let failures = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receive_failures);
     let packets = wire.counter(|adapter| adapter.received.packets)?;
     if let Some(failures) = failures {
-        return waits("Hypervisor Receive Failures", failures, &[packets]);
+        // Buffers that were all in use show what is lost for want of them.
+        let many = failures.growth().is_some_and(|growth| growth >= MANY_LEAST);
+        let in_use = wire.last().virtual_adapter.as_ref().is_some_and(|own| {
+            let all = |of: &Buffers| {
+                of.max.zip(of.max_allocated).is_some_and(|(max, most)| most.value >= max.value)
+            };
+            own.buffers.iter().any(all)
+        });
+        let least = if many && in_use { SHOWN_SHARE } else { GROWTH_SHARE };
+        return waits_from("Hypervisor Receive Failures", failures, &[packets], least);
     }
     // Without the driver's part the general one counts them.
     waits("No Resource Errors", wire.counter(|adapter| adapter.received.no_resource)?, &[packets])

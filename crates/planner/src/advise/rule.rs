@@ -19,9 +19,9 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    client_cpu, cpu, disk, elements, fabric, fc, hmc_lists, hmc_refused, hmc_state, interfaces,
-    latency, levels, link, link_down, multipath, network, overload, queues, san, sea, served, ssp,
-    ssp_nodes, vnic, vscsi,
+    client_cpu, cpu, disk, elements, fabric, fc, hmc_lists, hmc_refused, hmc_state, hmc_wwpns,
+    interfaces, latency, levels, link, link_down, multipath, network, overload, queues, san, sea,
+    served, ssp, ssp_nodes, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -162,6 +162,7 @@ const TABLE: &[&[Rule]] = &[
     hmc_state::RULES,
     hmc_lists::RULES,
     hmc_refused::RULES,
+    hmc_wwpns::RULES,
     served::RULES,
 ];
 

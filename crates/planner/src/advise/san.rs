@@ -287,22 +287,35 @@ fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     }
 }
 
-/// The HMC's rows of the clients' virtual adapters, with the machine that the command named.
-fn virtual_adapters<'a>(
-    view: &View<'a>,
-    host: usize,
-) -> impl Iterator<Item = (Option<&'a str>, &'a HmcRow)> {
+/// A client's virtual adapter as the HMC lists it.
+#[derive(Clone, Copy)]
+struct Listed<'a> {
+    /// The machine that the command named.
+    machine: Option<&'a str>,
+    row: &'a HmcRow,
+    /// It is one of Fibre Channel.
+    fibre: bool,
+    /// The client, by its number or else by its name; and its server likewise.
+    client: &'a str,
+    server: &'a str,
+}
+
+/// The HMC's rows of the clients' virtual adapters.
+fn virtual_adapters<'a>(view: &View<'a>, host: usize) -> impl Iterator<Item = Listed<'a>> {
     let lists: Vec<_> = view.of(host).filter_map(Report::hmc_list).collect();
-    let is_client = |row: &HmcRow| {
-        row.field("adapter_type") == Some("client")
-            && ["lpar_id", "lpar_name", "slot_num", "remote_lpar_id"]
-                .iter()
-                .all(|name| row.field(name).is_some())
-            && row.field("remote_lpar_id") != Some("any")
-    };
     lists.into_iter().flat_map(move |list| {
         let machine = list.system.as_ref().map(|read| read.value.as_str());
-        list.rows.iter().filter(move |row| is_client(row)).map(move |row| (machine, row))
+        let of_fibre = list.resource().contains("--rsubtype fc");
+        list.rows.iter().filter_map(move |row| {
+            let either = |id: &str, name: &str| row.field(id).or_else(|| row.field(name));
+            let client = either("lpar_id", "lpar_name")?;
+            let server =
+                either("remote_lpar_id", "remote_lpar_name").filter(|server| *server != "any")?;
+            let fits =
+                row.field("adapter_type") == Some("client") && row.field("slot_num").is_some();
+            let fibre = of_fibre || row.field("wwpns").is_some();
+            fits.then_some(Listed { machine, row, fibre, client, server })
+        })
     })
 }
 
@@ -432,21 +445,18 @@ fn one_server_of_two(view: &View<'_>, host: usize, out: &mut Out) {
     }
 }
 
-/// The adapters of one kind of one client: machine, whether Fibre Channel, number on the machine.
+/// The adapters of one kind of one client: machine, whether Fibre Channel, number or name on the machine.
 type OfClient<'a> = (Option<&'a str>, bool, &'a str);
 
 /// Redundancy is what others have: where no client of the machine has two servers, there are no two.
 fn one_server(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let mut clients: BTreeMap<OfClient<'_>, BTreeMap<&str, &HmcRow>> = BTreeMap::new();
-    for (machine, row) in virtual_adapters(view, system.host) {
-        let fibre = row.field("wwpns").is_some();
-        let (Some(id), Some(slot)) = (row.field("lpar_id"), row.field("slot_num")) else {
-            continue;
-        };
-        clients.entry((machine, fibre, id)).or_default().insert(slot, row);
+    let mut clients: BTreeMap<OfClient<'_>, BTreeMap<&str, Listed<'_>>> = BTreeMap::new();
+    for of in virtual_adapters(view, system.host) {
+        let Some(slot) = of.row.field("slot_num") else { continue };
+        clients.entry((of.machine, of.fibre, of.client)).or_default().insert(slot, of);
     }
-    let servers = |rows: &BTreeMap<&str, &HmcRow>| -> BTreeSet<String> {
-        rows.values().filter_map(|row| row.field("remote_lpar_id").map(str::to_owned)).collect()
+    let servers = |rows: &BTreeMap<&str, Listed<'_>>| -> BTreeSet<String> {
+        rows.values().map(|of| of.server.to_owned()).collect()
     };
     for ((machine, fibre, _), rows) in &clients {
         let own = servers(rows);
@@ -459,19 +469,20 @@ fn one_server(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         else {
             continue;
         };
-        let name = |field: &str| first.field(field).unwrap_or("a partition");
-        let server = first
-            .field("remote_lpar_name")
-            .map_or_else(|| format!("partition {}", name("remote_lpar_id")), str::to_owned);
+        let spoken = |name: &str, id: &str| {
+            let named = first.row.field(name).map(str::to_owned);
+            named.unwrap_or_else(|| format!("partition {id}"))
+        };
+        let (client, server) =
+            (spoken("lpar_name", first.client), spoken("remote_lpar_name", first.server));
         let kind = if *fibre { "Fibre Channel" } else { "SCSI" };
-        let title =
-            format!("all virtual {kind} adapters of {} lead to {server}", name("lpar_name"));
+        let title = format!("all virtual {kind} adapters of {client} lead to {server}");
         let slots: Vec<&str> = rows.keys().copied().collect();
         out.push(
-            Draft::new("client-one-vios", system.host, name("lpar_name").to_owned(), Severity::Warning, title)
-                .see(rows.values().map(|row| row.at))
+            Draft::new("client-one-vios", system.host, client, Severity::Warning, title)
+                .see(rows.values().map(|of| of.row.at))
                 .because(format!("Slots {} lead to {server}; other clients of the machine ({spread}) have adapters to two servers.", slots.join(" and ")))
-                .because("Its paths look well until that server is restarted: then all of them are gone.")
+                .because("It has no redundancy: its paths look well until that server is restarted, then all of them are gone.")
                 .effect("Give it an adapter to another VIOS, mapped there (and zoned, for Fibre Channel), see that its paths are usable, and take one of these away afterwards.")
                 .harm("None by adding one; write it into the profile, too.")
                 .weigh(0.9, 0.95),

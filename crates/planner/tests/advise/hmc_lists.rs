@@ -113,3 +113,48 @@ fn what_an_hmc_says_of_a_migration_that_may_go_on_is_no_refusal() {
         assert_eq!(finding.title, "the migration of erp1 (LPM) is refused: HSCLA319");
     }
 }
+
+#[test]
+fn two_partitions_of_a_machine_with_the_same_wwpns() {
+    let row = |name: &str, id: u8, slot: u8, wwpns: &str| {
+        format!(
+            "lpar_name={name},lpar_id={id},slot_num={slot},adapter_type=client,state=1,is_required=1,remote_lpar_id=1,remote_lpar_name=vioa,remote_slot_num=70,\"wwpns={wwpns}\"\n"
+        )
+    };
+    let list = |machine: &str, rows: &[String]| {
+        format!(
+            "hscroot@hmc1:~> lshwres -r virtualio --rsubtype fc --level lpar -m {machine} | grep client\n{}",
+            rows.concat()
+        )
+    };
+    let one = row("erp", 7, 30, "c0507609aa100010,c0507609aa100011");
+    let two = row("erp_test", 8, 30, "c0507609aa100010,c0507609aa100011");
+    let finding =
+        top(&[("a.txt", &list("S924", &[one.clone(), two.clone()]))], "client-wwpn-twice");
+    assert_eq!(
+        (finding.object.as_str(), finding.severity),
+        ("erp and erp_test", Severity::Critical)
+    );
+    assert!(finding.reasoning[0].contains("c0:50:76:09:aa:10:00:10"), "{finding:?}");
+    // Their own, one that was given another name, and a copy that waits on another machine.
+    let own = row("erp_test", 8, 30, "c0507609aa100012,c0507609aa100013");
+    silent(&[("a.txt", &list("S924", &[one.clone(), own]))]);
+    let renamed = row("erp2", 7, 30, "c0507609aa100010,c0507609aa100011");
+    silent(&[
+        ("a.txt", &list("S924", std::slice::from_ref(&one))),
+        ("b.txt", &list("S924", &[renamed])),
+    ]);
+    silent(&[("a.txt", &list("S924", &[one])), ("b.txt", &list("S922", &[two]))]);
+}
+
+#[test]
+fn adapters_of_a_client_that_lead_to_one_vios_by_names_alone() {
+    let list = |second: &str| {
+        format!(
+            "hscroot@hmc1:~> lshwres -r virtualio --rsubtype fc -m S924 --level lpar -F lpar_name,slot_num,adapter_type,remote_lpar_name,remote_slot_num\ndb1,20,client,vioa,20\ndb1,21,client,viob,21\napp1,30,client,vioa,30\napp1,31,client,{second},31\n"
+        )
+    };
+    let finding = top(&[("a.txt", &list("vioa"))], "client-one-vios");
+    assert_eq!(finding.title, "all virtual Fibre Channel adapters of app1 lead to vioa");
+    silent(&[("a.txt", &list("viob"))]);
+}

@@ -1,10 +1,10 @@
 //! `fc-dma-resource`: transfers that wait for DMA memory, and which side has to be raised first.
 
-use super::Usage;
+use super::{Usage, sisters};
 use crate::advise::change::Change;
 use crate::advise::fc;
 use crate::advise::finding::{Draft, NoCommand, Severity};
-use crate::advise::measure::waits;
+use crate::advise::measure::waits_from;
 use crate::advise::out::Out;
 use crate::advise::view::{Role, View, parse_number};
 use crate::capture::{Attribute, Read};
@@ -12,11 +12,12 @@ use crate::capture::{Attribute, Read};
 /// Waits for DMA memory, on either layer.
 pub(super) fn dma<'a>(view: &View<'a>, usage: &Usage<'a>, out: &mut Out) {
     const RULE: &str = "fc-dma-resource";
-    let Some(waits) =
-        usage.no_dma.and_then(|counter| waits("No DMA Resource Count", counter, &usage.requests))
-    else {
-        return;
-    };
+    let sizes = ["max_xfer_size", "lg_term_dma"];
+    let waits = usage.no_dma.and_then(|counter| {
+        let least = sisters::least_share(view, usage, counter, |usage| usage.no_dma, &sizes);
+        waits_from("No DMA Resource Count", counter, &usage.requests, least)
+    });
+    let Some(waits) = waits else { return };
     let object = view.object(usage.host, usage.device);
     let attribute = view.attribute(usage.host, usage.device, "max_xfer_size");
     let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, "transfers wait for DMA memory".into())

@@ -77,8 +77,7 @@ pub(super) fn mapped(view: &View<'_>, host: usize, out: &mut Out) {
     // What the HMC lists, it tells itself. What comes by virtual SCSI from another server is another way.
     let listed = |name: &str| {
         let rows = view.hosts().flat_map(|host| virtual_adapters(view, host));
-        rows.filter(|(_, row)| row.field("wwpns").is_some())
-            .any(|(_, row)| row.field("lpar_name") == Some(name))
+        rows.filter(|of| of.fibre).any(|of| of.row.field("lpar_name") == Some(name))
     };
     let scsi = |id: u32| {
         view.vhosts().iter().any(|(server, adapter)| {
@@ -106,7 +105,7 @@ pub(super) fn mapped(view: &View<'_>, host: usize, out: &mut Out) {
             Draft::new("client-one-vios", host, client, Severity::Warning, title)
                 .see(maps.iter().map(|map| map.map.at))
                 .because(format!("{} on {server} are all that it has on the servers of the machine; {} other clients have adapters on two of them.", names.join(" and "), both.len()))
-                .because("Its paths look well until that server is restarted: then all of them are gone.")
+                .because("It has no redundancy: its paths look well until that server is restarted, then all of them are gone.")
                 .effect("Give it an adapter to another VIOS, mapped and zoned there, see with lspath on the client that its paths are usable, and take one of these away afterwards.")
                 .harm("None by adding one; write it into the profile, too.")
                 .weigh(0.85, 0.95),

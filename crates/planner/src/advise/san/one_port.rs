@@ -113,8 +113,8 @@ fn by_hmc(view: &View<'_>, map: &Npiv<'_>, own: &[&Npiv<'_>]) -> Option<(String,
     let client = map.client?;
     let all = view.hosts().flat_map(|host| virtual_adapters(view, host));
     let rows: BTreeMap<&str, At> = all
-        .filter(|(_, row)| view.model.named_at(row.at) == Some(client))
-        .filter_map(|(_, row)| Some((row.field("slot_num")?, row.at)))
+        .filter(|of| view.model.named_at(of.row.at) == Some(client))
+        .filter_map(|of| Some((of.row.field("slot_num")?, of.row.at)))
         .collect();
     (rows.len() == own.len()).then(|| {
         let why = format!("the HMC lists no other adapter of {}", map.client_spoken());
