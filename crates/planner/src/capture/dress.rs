@@ -233,7 +233,8 @@ fn once(
     let mut vain = [0; Dress::COUNT];
     // A command that asks several hosts was typed last.
     let mut asked = of_levels;
-    let may_ask = may_ask && holds_any(text, &["sh ", "dcp ", "oslevel"]) || of_levels;
+    let may_ask = may_ask && holds_any(text, &PARTS) || of_levels;
+    let mut asks = Asks::new(text, may_ask);
     let (mut index, mut kept) = (0, 0);
     while index < lines.len() {
         let found = strip::kinds(lines[index]).iter().copied().find_map(|dress| {
@@ -249,7 +250,7 @@ fn once(
             run.is_report(asked, depth).then_some(run)
         });
         let Some(run) = found else {
-            asked = may_ask && asks_hosts(lines[index], asked);
+            asked = asks.hosts(lines[index], asked);
             index += 1;
             continue;
         };
@@ -284,23 +285,48 @@ fn is_assigned(before: &[&str]) -> bool {
     })
 }
 
-/// Whether the next lines may each begin with the name of a host, because the command asks several.
-fn asks_hosts(line: &str, before: bool) -> bool {
-    const ASK: [&str; 7] = ["xdsh ", "clsh ", "clush ", "pdsh ", "pssh ", "dsh ", "dcp "];
-    // All of them are looked for where a part of one is.
-    if holds_any(line, &["sh ", "dcp "]) && ASK.iter().any(|program| line.contains(program)) {
-        return true;
+/// Of each command that asks several hosts one is a part.
+const PARTS: [&str; 3] = ["sh ", "dcp ", "oslevel"];
+
+/// Where in a text commands may stand that ask several hosts, found in one go: to look for them in each line costs as much as to read it.
+struct Asks<'a> {
+    text: &'a str,
+    /// Bytes of the text at which a part begins, the last one first.
+    at: Vec<usize>,
+    may: bool,
+}
+
+impl<'a> Asks<'a> {
+    fn new(text: &'a str, may: bool) -> Asks<'a> {
+        let mut at = Vec::new();
+        for part in PARTS.iter().filter(|_| may) {
+            at.extend(memchr::memmem::find_iter(text.as_bytes(), part));
+        }
+        at.sort_unstable_by(|one, other| other.cmp(one));
+        Asks { text, at, may }
     }
-    // Each host's level is a line of its own.
-    if line.len() < 64
-        && holds_any(line, &["oslevel"])
-        && announced::announced(line.trim_end()).is_some()
-    {
-        return true;
+
+    /// Whether the lines after this one may each begin with the name of a host, because the command in it asks several. Lines are asked for in their order.
+    fn hosts(&mut self, line: &str, before: bool) -> bool {
+        const ASK: [&str; 7] = ["xdsh ", "clsh ", "clush ", "pdsh ", "pssh ", "dsh ", "dcp "];
+        if !self.may {
+            return false;
+        }
+        let begin = line.as_ptr() as usize - self.text.as_ptr() as usize;
+        while self.at.pop_if(|at| *at < begin).is_some() {}
+        if self.at.last().is_some_and(|at| *at < begin + line.len()) {
+            // Each host's level is a line of its own.
+            let level = line.len() < 64 && line.contains("oslevel");
+            if ASK.iter().any(|program| line.contains(program))
+                || level && announced::announced(line.trim_end()).is_some()
+            {
+                return true;
+            }
+        }
+        before
+            && prompt::prompt(line.trim_end()).is_none()
+            && announced::announced(line.trim_end()).is_none()
     }
-    before
-        && prompt::prompt(line.trim_end()).is_none()
-        && announced::announced(line.trim_end()).is_none()
 }
 
 fn holds_any(text: &str, parts: &[&str]) -> bool {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{DEPTH, Run, asks_hosts, holds_any};
+use super::{Asks, DEPTH, Run, holds_any};
 use crate::capture::strip::{self, Dress, Key};
 use crate::capture::text::{self, Plain};
 
@@ -19,13 +19,13 @@ pub(super) fn apart(text: &str) -> Option<(String, Vec<u32>)> {
         return None;
     }
     let lines = text::whole_lines(text);
-    let may_ask = holds_any(text, &["sh ", "dcp "]);
+    let mut asks = Asks::new(text, holds_any(text, &["sh ", "dcp "]));
     let mut asked = false;
     let mut order: Vec<u32> = Vec::new();
     let mut index = 0;
     while index < lines.len() {
         let Some((dress, _)) = spoken(lines[index], None) else {
-            asked = may_ask && asks_hosts(lines[index], asked);
+            asked = asks.hosts(lines[index], asked);
             index += 1;
             continue;
         };
