@@ -147,6 +147,11 @@ impl Pool {
         holds
     }
 
+    /// Whether something is under way on a PV, or is to be.
+    pub fn works_on(&self, pv: u16) -> bool {
+        self.ops.values().any(|(_, pvs)| pvs.contains(&Some(pv)))
+    }
+
     fn go_on(&mut self, held: Held, well: bool) {
         let outcome = if well { Outcome::Done } else { Outcome::Failed };
         match held {

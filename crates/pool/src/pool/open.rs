@@ -107,6 +107,17 @@ impl Pool {
         shadow: Option<&Shadow>,
         policy: Policy,
     ) -> Result<Pool, NotOpened> {
+        Pool::open_without(source, server, shadow, &BTreeSet::new(), policy)
+    }
+
+    /// The same without PVs that are there and cannot be used: of them only the superblocks are read, which tell that they did not go on without the others.
+    pub fn open_without(
+        source: &mut dyn Source,
+        server: Uuid,
+        shadow: Option<&Shadow>,
+        without: &BTreeSet<u16>,
+        policy: Policy,
+    ) -> Result<Pool, NotOpened> {
         let mut found: Vec<(u16, (Superblock, Place))> = Vec::new();
         let (mut pv, mut members) = (0, 0);
         while pv < members || found.is_empty() && usize::from(pv) < MEMBERS_MAX {
@@ -128,7 +139,14 @@ impl Pool {
         }
         let slot = 0;
         let missing = judge_members(superblock, &found)?;
-        let lost = shadow.map(|shadow| shadow.lost_of(superblock, slot)).unwrap_or_default();
+        let said = shadow.map(|shadow| shadow.lost_of(superblock, slot)).unwrap_or_default();
+        let needed = |pv: &u16| {
+            let member = superblock.members.get(usize::from(*pv));
+            member.is_some_and(|it| !matches!(it.state, MemberState::Gone | MemberState::Stale))
+        };
+        let unfit = without.iter().copied().filter(|pv| needed(pv) && !missing.contains(pv));
+        let unfit: BTreeSet<u16> = unfit.collect();
+        let lost = &said | &unfit;
         let away = &missing | &lost;
         let mut tables = Tables::new(superblock);
         for pv in &away {
@@ -137,17 +155,20 @@ impl Pool {
         let mut checkpoint = Checkpoint::default();
         match load_lus(source, superblock, &mut tables, &mut checkpoint) {
             // They are on those.
-            Err(NotOpened::NoLus(_)) if !missing.is_empty() => {
-                return Err(not_there(superblock, &missing));
+            Err(NotOpened::NoLus(_)) if !(missing.is_empty() && unfit.is_empty()) => {
+                return Err(not_there(superblock, &(&missing | &unfit)));
             }
             loaded => loaded?,
         }
         // Of what was lost it is known that it did not go on alone.
         if !may_be_away(superblock, &tables, &(&missing - &lost), &away) {
-            return match shadow.filter(|_| missing.is_empty()) {
+            return match shadow.filter(|_| missing.is_empty() && unfit.is_empty()) {
                 // Members have changed since it was lost, and it cannot be done without.
-                Some(shadow) => Pool::open(source, server, Some(&shadow.with_all()), policy),
-                None => Err(not_there(superblock, &missing)),
+                Some(shadow) => {
+                    let shadow = shadow.with_all();
+                    Pool::open_without(source, server, Some(&shadow), without, policy)
+                }
+                None => Err(not_there(superblock, &(&missing | &unfit))),
             };
         }
         for pv in 0..superblock.members.len() as u16 {

@@ -59,7 +59,7 @@ impl Pool {
             }
         }
         // What was given out before it was lost could still change it.
-        if self.returning.is_some() || self.ops.values().any(|(_, pvs)| pvs.contains(&Some(pv))) {
+        if self.returning.is_some() || self.works_on(pv) {
             return self.answer(tag, Err(Fault::Busy));
         }
         let (copies, pages, wrong) = (Vec::new(), BTreeMap::new(), Vec::new());

@@ -207,6 +207,26 @@ fn open_without(world: &World, gone: u16) -> Result<Pool, NotOpened> {
     Pool::open(&mut Image::new(world.disks.now()).without(Some(gone)), SERVER, None, POLICY)
 }
 
+/// Of a PV that is there and cannot be used it is known that it did not go on alone. One that was lost does not stand in for it.
+#[test]
+fn a_pool_of_two_opens_without_one_that_is_there_and_cannot_be_used() {
+    let world = world_of("two");
+    let epoch = world.pool.superblock().epoch;
+    let open = |without: &[u16], lost: &[u16]| {
+        let without = without.iter().copied().collect();
+        let shadow = Shadow::of(SERVER, epoch, [], [], lost.iter().copied());
+        let mut image = Image::new(world.disks.now());
+        Pool::open_without(&mut image, SERVER, Some(&shadow), &without, POLICY)
+    };
+    for (pv, other) in [(0, 1), (1, 0)] {
+        assert!(open_without(&world, pv).is_err());
+        assert!(open(&[pv], &[]).is_ok_and(|pool| pool.is_away(pv) && !pool.is_away(other)));
+        assert!(open(&[pv], &[pv]).is_ok_and(|pool| pool.is_away(pv) && !pool.is_away(other)));
+        assert!(matches!(open(&[pv], &[other]), Err(NotOpened::Missing(_))));
+    }
+    assert!(matches!(open(&[0, 1], &[]), Err(NotOpened::Missing(both)) if both.len() == 2));
+}
+
 fn state(world: &World, pv: usize) -> MemberState {
     world.pool.superblock().members[pv].state
 }
