@@ -1,5 +1,6 @@
 //! Making and opening a pool, on the thread of whoever wants it: it waits for each PV as long as that takes. The pools' thread gets the pool when all of it is read.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -86,25 +87,43 @@ pub(crate) fn open(
     });
     let known = left.as_ref().map(|(_, left, _)| left);
     let policy = Policy { layers: true, ..Policy::default() };
+    // Those that are there, and on which something else failed than to read their superblocks.
+    let mut without = BTreeSet::new();
+    for (number, at) in (0..).zip(&order) {
+        if let Some(candidate) = at.map(|at| &pvs[at])
+            && let Some(error) = candidate.unfit.clone()
+        {
+            without.insert(number);
+            absent.push(NotThere { path: candidate.pv.path.clone(), error });
+        }
+    }
     let mut core = loop {
         let mut source = Reading(order.iter().map(|at| at.map(|at| &lanes[at])).collect());
-        let error = match Pool::open(&mut source, owner.server, known, policy) {
+        let opened = Pool::open_without(&mut source, owner.server, known, &without, policy);
+        let error = match opened {
             Ok(core) => break core,
             Err(error) => error,
         };
         let told = PoolError { what: error.to_string(), help: None };
         match error {
-            // One that fails is as one that is not there.
             NotOpened::Read(ReadFailed { pv, .. }) if superblock.mirrors() => {
-                let Some(at) = order.get_mut(usize::from(pv)).and_then(Option::take) else {
-                    return Err(told);
-                };
-                absent.push(NotThere { path: pvs[at].pv.path.clone(), error: unread(&pvs[at].pv) });
+                let Some(place) = order.get_mut(usize::from(pv)) else { return Err(told) };
+                let Some(at) = *place else { return Err(told) };
+                if without.insert(pv) {
+                    let (path, error) = (pvs[at].pv.path.clone(), unread(&pvs[at].pv));
+                    absent.push(NotThere { path, error });
+                } else {
+                    // By now not even its superblocks can be read: it is as one that is not there.
+                    *place = None;
+                }
             }
             NotOpened::Missing(_) => return Err(first(absent, told)),
             _ => return Err(told),
         }
     };
+    for (number, at) in (0..).zip(&mut order) {
+        at.take_if(|_| without.contains(&number));
+    }
     let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
     let absent = known_by(&superblock, &order, absent, &spec);
     let epoch = core.superblock().epoch;

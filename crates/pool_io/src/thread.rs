@@ -69,6 +69,8 @@ pub(crate) struct Candidate {
     pub(crate) must: bool,
     /// Its failure group, if it is new.
     pub(crate) group: u8,
+    /// Why it cannot be used, although it can be read.
+    pub(crate) unfit: Option<PoolError>,
 }
 
 impl Pools {
@@ -127,7 +129,7 @@ impl Pools {
             let must = spec.fresh || !spec.joining.contains(path);
             let group = u8::from(spec.mirror.contains(path));
             match open_pv(files, server, &spec.name, path, event) {
-                Ok(pv) => pvs.push(Candidate { pv, must, group }),
+                Ok(pv) => pvs.push(Candidate { pv, must, group, unfit: None }),
                 Err(error) if spec.fresh => return Err(error),
                 // The others say whether it can be done without.
                 Err(error) if must => absent.push(NotThere { path: path.clone(), error }),
@@ -138,7 +140,8 @@ impl Pools {
         for path in spec.leaving.iter().filter(|path| !spec.pvs.contains(path)) {
             // It may be in another's hands by now. Where the pool has something on it, it is missing.
             let opened = open_pv(files, server, &spec.name, path, event);
-            pvs.extend(opened.ok().map(|pv| Candidate { pv, must: false, group: 0 }));
+            let new = |pv| Candidate { pv, must: false, group: 0, unfit: None };
+            pvs.extend(opened.ok().map(new));
         }
         let shadow = files
             .open(&spec.shadow, OFlags::RDWR)
@@ -157,10 +160,13 @@ impl Pools {
             match self.try_to_open(opening)? {
                 Ok(shared) => break shared,
                 Err(path) => {
-                    pvs.retain(|candidate| candidate.pv.path != path);
                     let what = format!("PV {} cannot be written", path.display());
                     let error = PoolError::new(what, "see whether the device is in order");
-                    absent.push(NotThere { path, error });
+                    let mut fits = pvs.iter_mut().filter(|one| one.unfit.is_none());
+                    match fits.find(|one| one.pv.path == path) {
+                        Some(candidate) => candidate.unfit = Some(error),
+                        None => return Err(error),
+                    }
                 }
             }
         };

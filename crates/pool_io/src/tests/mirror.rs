@@ -10,6 +10,8 @@ use super::*;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());
 const STEP: u64 = 16 << 10;
+/// Map pages and blocks of the journal are there.
+const BEHIND_SUPERBLOCKS: u64 = 34 << 20;
 
 /// Disks of the first and of the second failure group, with their pool.
 struct Mirror {
@@ -204,8 +206,8 @@ fn processes_die_while_pvs_are_away_and_return() {
 
 #[test]
 fn a_pool_opens_without_a_pv_that_is_not_there_and_takes_it_back() {
-    let mut place = Place::new(false, &[10, 10, 10]);
-    place.spec.mirror = vec![place.spec.pvs[2].clone()];
+    let mut place = Place::new(false, &[10, 10, 10, 10]);
+    place.spec.mirror = place.spec.pvs[2..].to_vec();
     let aside = place.folder.path().join("aside");
     let mut told = Told::new(1 << 20);
     let mut random = Random::new(13);
@@ -246,11 +248,14 @@ fn a_pool_opens_without_a_pv_that_is_not_there_and_takes_it_back() {
         drop(lu);
         pool.close();
     }
-    // Too few know how it went on.
-    for path in &place.spec.pvs[1..] {
-        std::fs::rename(path, path.with_extension("aside")).unwrap();
+    // One group as a whole may have gone on alone; and of the other no one may be left who knows.
+    for gone in [&[2, 3][..], &[1, 2, 3]] {
+        let paths = || gone.iter().map(|pv| &place.spec.pvs[*pv]);
+        paths().for_each(|path| std::fs::rename(path, path.with_extension("aside")).unwrap());
+        assert!(place.refused().contains("No such file"), "{}", place.refused());
+        paths().for_each(|path| std::fs::rename(path.with_extension("aside"), path).unwrap());
     }
-    assert!(place.refused().contains("No such file"), "{}", place.refused());
+    place.open(&Pools::start().expect("a thread")).close();
 }
 
 #[test]
@@ -430,41 +435,51 @@ fn a_pool_opens_without_a_pv_that_fails_or_hangs_meanwhile() {
     if !is_root("disks that fail and hang below a pool") {
         return;
     }
-    let mut mirror = Mirror::new(2, 1);
-    let bad = mirror.groups[1].pop().expect("one");
-    let mut told = Told::new(1 << 20);
-    let mut random = Random::new(23);
-    let mut identity = None;
-    for round in 0..4 {
-        match round {
-            1 => bad.fail(Kind::Write, EIO),
-            2 => bad.fail(Kind::Read, EIO),
-            3 => bad.hold(Kind::Flush),
-            _ => {}
-        }
-        let pools = Pools::start().expect("a thread");
-        let pool = mirror.place.open(&pools);
-        mirror.place.spec.fresh = false;
-        assert_eq!(states(&pool)[2] == MemberState::Stale, round > 0, "{round}");
-        let lu = match &identity {
-            Some(known) => old_lu(&pool, CHUNK_BYTES, known),
-            None => {
-                let (lu, known) = new_lu(&pool, CHUNK_BYTES);
-                identity = Some(known);
-                lu
+    for first in [2, 1] {
+        let mut mirror = Mirror::new(first, 1);
+        let bad = mirror.groups[1].pop().expect("one");
+        let mut told = Told::new(1 << 20);
+        let mut random = Random::new(23);
+        let mut identity = None;
+        for round in 0..5 {
+            match round {
+                1 => bad.fail(Kind::Write, EIO),
+                2 => bad.fail(Kind::Read, EIO),
+                3 => bad.hold(Kind::Flush),
+                4 => bad.hold_from(Kind::Read, BEHIND_SUPERBLOCKS),
+                _ => {}
             }
-        };
-        let mut bench = TestBench::new(&*lu, MEMORY);
-        told.judge(&bench.read(0, 1 << 20).unwrap(), 9);
-        (0..20).for_each(|_| told.write(&mut bench, &mut random));
-        for kind in [Kind::Write, Kind::Read, Kind::Flush] {
-            bad.fail(kind, None);
-            bad.release(kind);
+            if round == 2 {
+                // It may have gone on alone, for all that is known.
+                let refused = mirror.place.refused();
+                assert!(refused.contains("cannot be read"), "{refused}");
+                bad.fail(Kind::Read, None);
+            }
+            let pools = Pools::start().expect("a thread");
+            let pool = mirror.place.open(&pools);
+            mirror.place.spec.fresh = false;
+            let without = ![0, 2].contains(&round);
+            assert_eq!(states(&pool)[first] == MemberState::Stale, without, "{round}");
+            let lu = match &identity {
+                Some(known) => old_lu(&pool, CHUNK_BYTES, known),
+                None => {
+                    let (lu, known) = new_lu(&pool, CHUNK_BYTES);
+                    identity = Some(known);
+                    lu
+                }
+            };
+            let mut bench = TestBench::new(&*lu, MEMORY);
+            told.judge(&bench.read(0, 1 << 20).unwrap(), 9);
+            (0..20).for_each(|_| told.write(&mut bench, &mut random));
+            for kind in [Kind::Write, Kind::Read, Kind::Flush] {
+                bad.fail(kind, None);
+                bad.release(kind);
+            }
+            returns(&pool);
+            bench.close();
+            drop(lu);
+            pool.close();
         }
-        returns(&pool);
-        bench.close();
-        drop(lu);
-        pool.close();
     }
 }
 
