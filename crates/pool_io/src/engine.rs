@@ -55,6 +55,7 @@ struct Io<T> {
     buf: IoBuf,
     done: u64,
     passed: u8,
+    /// When its last round began.
     since: Instant,
     what_for: T,
 }
@@ -143,7 +144,7 @@ impl<T> Engine<T> {
         self.ios.values().all(|io| io.lane != lane)
     }
 
-    /// Since when the oldest of these operations on a lane is under way.
+    /// Since when the oldest of these operations on a lane is under way, each since its last round began.
     pub(crate) fn oldest(&self, lane: u16, which: impl Fn(&T) -> bool) -> Option<Instant> {
         let those = self.ios.values().filter(|io| io.lane == lane && which(&io.what_for));
         those.map(|io| io.since).min()
@@ -285,7 +286,7 @@ impl<T> Engine<T> {
             Outcome::Done(result) => self.arrived.push_back((tag.0, result)),
             Outcome::Again { done } => {
                 if let Some(io) = self.ios.get_mut(&tag.0) {
-                    io.done = done;
+                    (io.done, io.since) = (done, clock::instant());
                 }
                 self.submit(tag.0);
             }

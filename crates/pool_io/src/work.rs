@@ -69,7 +69,7 @@ enum Asker {
     /// A flush of all before it closes.
     Last,
     /// A PV that returns.
-    Return(ReplyTo<Result<(), PoolError>>),
+    Return(u16, ReplyTo<Result<(), PoolError>>),
     /// An LU is detached.
     Part(u32),
     /// What nobody needs apart is coalesced.
@@ -268,6 +268,7 @@ impl Work {
         if let Some(buffer) = &buffer {
             self.pay(pv, buffer, false);
         }
+        self.answers(pv, result.is_ok());
         let outcome = match (result, then) {
             (Err(_), _) => {
                 self.fails(pv);
@@ -446,6 +447,7 @@ impl Work {
             }
         }
         self.begun();
+        self.let_go_of_refused(engine);
         if self.has_gone() {
             self.let_go(engine);
         }
@@ -614,19 +616,15 @@ impl Work {
                     (None, _) => {}
                 }
             }
-            Some(Asker::Return(reply)) => {
+            Some(Asker::Return(pv, reply)) => {
                 self.stale = true;
                 self.tell();
-                let returned = result.map(drop).map_err(|fault| {
-                    let help = match fault {
-                        Fault::OtherPv | Fault::Forked => {
-                            "correct the path, or put the device back"
-                        }
-                        _ => "see whether the device is in order",
-                    };
-                    PoolError::new(fault.to_string(), help)
-                });
-                let _ = reply.send(returned);
+                let Err(fault) = result else { return drop(reply.send(Ok(()))) };
+                let help = match fault {
+                    Fault::OtherPv | Fault::Forked => "correct the path, or put the device back",
+                    _ => "see whether the device is in order",
+                };
+                self.refuses(pv, reply, PoolError::new(fault.to_string(), help));
             }
             Some(Asker::Part(lu)) => self.parted(lu, result.map(drop)),
             Some(Asker::Coalesce) => self.coalesced(),

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use pool::format::MemberState;
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use testkit::{Disk, Kind, is_root};
 
 use super::*;
+
+mod devices;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());
 const STEP: u64 = 16 << 10;
@@ -240,6 +243,10 @@ fn a_pool_opens_without_a_pv_that_is_not_there_and_takes_it_back() {
         assert_eq!(pool.look_for_away(&Here, None, &mut |_| ()), 1);
         let trouble = pool.view().trouble.expect("it is told");
         assert!(trouble.contains("not the PV of the pool"), "{trouble}");
+        // Whoever it belongs to can have it.
+        let other = std::fs::File::open(&path).unwrap();
+        flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+        drop(other);
         std::fs::rename(&aside, &path).unwrap();
         returns(&pool);
         assert_eq!(pool.view().trouble, None);

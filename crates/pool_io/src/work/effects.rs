@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use block::OpKind;
 use memory::IoBuf;
-use pool::{Effect, Payload, Reader};
+use pool::{Effect, Outcome, Payload, Reader};
 
 use super::{Asker, For, Then, Work};
 use crate::engine::{Buffer, Engine, is_large};
@@ -104,6 +104,12 @@ impl Work {
 
     /// Carries out effects on PVs; gives them back where there is no memory for them now, with the PV whose operations have it.
     fn carry_out(&mut self, engine: &mut Engine<For>, todo: Todo) -> Option<(u16, Todo)> {
+        if self.lacks_its_bytes(&todo.effect) {
+            let effects = [todo.effect].into_iter().chain(todo.also);
+            let numbers: Vec<u64> = effects.filter_map(|effect| effect.number()).collect();
+            numbers.into_iter().for_each(|op| self.core.done(op, Outcome::Failed));
+            return None;
+        }
         let bytes = bytes_of(&todo.effect);
         let mut buffers = Vec::new();
         if bytes > 0 {
@@ -166,6 +172,16 @@ impl Work {
         }
     }
 
+    /// Whether it writes what a client gave whose request is over, as all are when the pool stops: nobody knows any more what that was, and its place keeps what it has.
+    fn lacks_its_bytes(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Write { what: Payload::Client { tag, .. }, .. } => {
+                !matches!(self.asks.get(tag), Some(Asker::Lane(_)))
+            }
+            _ => false,
+        }
+    }
+
     /// What is written.
     fn fill(&self, buffer: IoBuf, what: &Payload) {
         match what {
@@ -176,7 +192,7 @@ impl Work {
                 buffer.slice(0, before).fill(0);
                 match self.asks.get(tag) {
                     Some(Asker::Lane(ask)) => ask.take(*from, buffer.slice(before, bytes)),
-                    // Nobody knows any more what it was: not what another one had there.
+                    // It is not begun without. In no case what another one had there.
                     _ => buffer.slice(before, bytes).fill(0),
                 }
                 buffer.slice(before + bytes, after).fill(0);

@@ -8,9 +8,9 @@
 //! # A PV that hangs
 //!
 //! An operation on a PV without which the pool goes on may take [`DEADLINE`]. After that the PV is away: all that is under way there is told as failed, and goes on with the other leg. The kernel may still
-//! carry it out, so its memory is nobody else's until it is over, and the PV does not return before.
+//! carry it out, so its memory is nobody else's until it is over, and the PV does not return before. Where no PV answers that has the other leg, it is waited for one that does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ use crate::table::OpenPv;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 /// How often it is looked whether one takes longer.
 const LOOK: Duration = Duration::from_secs(1);
+/// A PV answers if it has done something within that time, or had nothing to do that is older.
+const LATELY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
@@ -44,6 +46,12 @@ pub(super) struct Mirror {
     told: u64,
     /// The PV on which something failed before it served.
     failed: Option<u16>,
+    /// Devices that were found where PVs should be and are not used: to be let go of, since they may be somebody else's.
+    refused: BTreeSet<u16>,
+    /// Who is told then.
+    untold: Vec<(ReplyTo<Result<(), PoolError>>, PoolError)>,
+    /// When something on a PV was done last.
+    answered: BTreeMap<u16, Instant>,
 }
 
 fn changes(ask: &Ask) -> bool {
@@ -119,6 +127,10 @@ impl Work {
             return;
         }
         self.mirror.look = Some(now + LOOK);
+        // It was this process that stood still, and what has come meanwhile may not be known yet.
+        if now > due + LOOK {
+            return;
+        }
         let pool = self.number;
         let ours = move |what: &For| matches!(what, For::Effect { pool: of, .. } if *of == pool);
         let lanes = (0..).zip(self.lanes.clone()).filter_map(|(pv, lane)| Some((pv, lane?)));
@@ -127,8 +139,7 @@ impl Work {
             let hangs = since.is_some_and(|since| since + DEADLINE <= now);
             // Before it serves it fails, and is opened again without that PV.
             let fails = self.opening.is_some() && !self.core.is_serving();
-            let gives_up = |core: &mut pool::Pool| core.does_without(pv) && core.give_up_pv(pv);
-            if !hangs || !(fails || gives_up(&mut self.core)) {
+            if !hangs || !(fails || self.gives_up(engine, pv)) {
                 continue;
             }
             self.fails(pv);
@@ -143,6 +154,35 @@ impl Work {
             self.flying -= failed.len();
             failed.append(&mut self.leave_line(pv));
             failed.into_iter().for_each(|op| self.core.done(op, Outcome::Failed));
+        }
+    }
+
+    /// Gives up a PV that hangs, if the pool goes on without it. One that is away already has nothing to lose.
+    fn gives_up(&mut self, engine: &Engine<For>, pv: u16) -> bool {
+        let goes_on = self.core.is_away(pv) || self.another_answers(engine, pv);
+        goes_on && self.core.does_without(pv) && self.core.give_up_pv(pv)
+    }
+
+    /// Whether a PV answers that has the other leg: where none does, what hangs is something that both need, and whichever comes back first is to serve.
+    fn another_answers(&self, engine: &Engine<For>, pv: u16) -> bool {
+        let members = &self.core.superblock().members;
+        let Some(its) = members.get(usize::from(pv)) else { return false };
+        let lately = clock::instant().checked_sub(LATELY);
+        let is_late = |at: Instant| lately.is_some_and(|lately| at < lately);
+        let answers = |(number, lane): (u16, u16)| {
+            let old = engine.oldest(lane, |_| true).is_some_and(is_late);
+            !old || self.mirror.answered.get(&number).is_some_and(|at| !is_late(*at))
+        };
+        let mut others = (0..).zip(&self.lanes).zip(members).filter(|((number, _), other)| {
+            other.tier == its.tier && other.group != its.group && !self.core.is_away(*number)
+        });
+        others.any(|((number, lane), _)| lane.is_some_and(|lane| answers((number, lane))))
+    }
+
+    /// Something on a PV is over.
+    pub(super) fn answers(&mut self, pv: u16, well: bool) {
+        if self.shared.mirrors && well {
+            self.mirror.answered.insert(pv, clock::instant());
         }
     }
 
@@ -181,16 +221,38 @@ impl Work {
         left
     }
 
-    /// Lets go of a PV that is away; whether nothing is under way there.
+    /// Lets go of a PV that is away; whether nothing is under way there, nor waits for a buffer: that would go to whatever device is there next.
     pub(crate) fn let_go_of(&mut self, engine: &mut Engine<For>, number: u16) -> bool {
         let Some(place) = self.lanes.get_mut(usize::from(number)) else { return false };
         let idle = place.is_none_or(|lane| engine.is_idle(lane));
-        if !self.core.is_away(number) || !idle {
+        if !self.core.is_away(number) || !idle || self.core.works_on(number) {
             return false;
         }
+        self.mirror.refused.remove(&number);
         place.take().into_iter().for_each(|lane| engine.leave(lane));
         self.shared.put_pv(number, None);
         true
+    }
+
+    /// A PV does not return, by what is where it should be.
+    pub(super) fn refuses(
+        &mut self,
+        pv: u16,
+        reply: ReplyTo<Result<(), PoolError>>,
+        why: PoolError,
+    ) {
+        self.mirror.refused.insert(pv);
+        self.mirror.untold.push((reply, why));
+    }
+
+    /// Lets go of devices that are not used, as soon as nothing is under way there.
+    pub(super) fn let_go_of_refused(&mut self, engine: &mut Engine<For>) {
+        for pv in self.mirror.refused.clone() {
+            self.let_go_of(engine, pv);
+        }
+        for (reply, why) in std::mem::take(&mut self.mirror.untold) {
+            let _ = reply.send(Err(why));
+        }
     }
 
     /// A PV that was away is there again.
@@ -202,17 +264,18 @@ impl Work {
         reply: ReplyTo<Result<(), PoolError>>,
     ) {
         let place = self.lanes.get_mut(usize::from(number));
-        match place.filter(|place| place.is_none() && self.core.is_away(number)) {
+        let may = self.core.is_away(number) && !self.core.works_on(number);
+        match place.filter(|place| place.is_none() && may) {
             Some(place) => {
                 *place = Some(lane);
                 self.shared.put_pv(number, Some(pv));
                 // What was known of it is from before it was lost.
                 self.shared.shadow.forget_pv(number);
-                self.submit(Asker::Return(reply), Request::ReturnPv { pv: number });
+                self.submit(Asker::Return(number, reply), Request::ReturnPv { pv: number });
             }
             None => {
                 engine.leave(lane);
-                let what = format!("PV {} is not away any more", pv.path.display());
+                let what = format!("PV {} does not return now", pv.path.display());
                 let _ = reply.send(Err(PoolError { what, help: None }));
             }
         }
