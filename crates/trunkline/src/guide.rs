@@ -285,7 +285,8 @@ fn every_option_that_the_pages_name_is_one_of_the_program() {
     let mut wrong = Vec::new();
     for (name, page) in pages() {
         for span in spans(&page, "--") {
-            let options = span.split([' ', '=', '[']).filter(|word| word.starts_with("--"));
+            let options =
+                span.split([' ', '=', '[']).filter(|word| word.starts_with("--") && *word != "--");
             let unknown = options.filter(|option| !known.contains(*option));
             wrong.extend(unknown.map(|option| format!("{name}: {option}")));
         }

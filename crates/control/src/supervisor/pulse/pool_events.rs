@@ -96,6 +96,7 @@ fn pvs(
 fn resync(earlier: Option<&PoolStatus>, pool: &PoolStatus) -> Option<Told> {
     let was = earlier.is_some_and(|pool| pool.resync.is_some());
     let in_state = |state| pool.pvs.iter().any(|pv| pv.state == state);
+    let was_away = earlier.is_some_and(|pool| pool.pvs.iter().any(|pv| pv.state == PvState::Away));
     let (kind, message) = match (was, &pool.resync) {
         (false, Some(progress)) => {
             let bytes = format_size(progress.planned_bytes);
@@ -105,8 +106,13 @@ fn resync(earlier: Option<&PoolStatus>, pool: &PoolStatus) -> Option<Told> {
             };
             (Kind::ResyncStarted, message)
         }
-        (true, None) if !in_state(PvState::Away) => {
-            (Kind::ResyncEnded, "both failure groups have all of it".to_owned())
+        // One that is lost just now was told to be.
+        (true, None) if was_away || !in_state(PvState::Away) => {
+            let message = match in_state(PvState::Away) {
+                true => "what could be copied is: a PV is away",
+                false => "both failure groups have all of it",
+            };
+            (Kind::ResyncEnded, message.to_owned())
         }
         _ => return None,
     };
@@ -233,6 +239,8 @@ mod tests {
             (of(1, Resyncing, Some(9)), of(1, Active, None), false, vec![ended]),
             // It failed again.
             (of(1, Resyncing, Some(9)), of(1, Away, None), false, vec![Kind::PvLost]),
+            // What is copied while one is away is what a crash may have made differ.
+            (of(1, Away, Some(9)), of(1, Away, None), true, vec![ended]),
             // The data plane died meanwhile.
             (of(1, Active, None), of(2, Away, None), false, vec![Kind::PvLost]),
             (of(1, Away, None), of(2, Away, None), true, vec![]),
