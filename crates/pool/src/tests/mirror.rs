@@ -4,7 +4,7 @@ use super::layers::{C, S, ask_for, delete, flush, pool, setup, snapshot};
 use super::world::{POLICY, SERVER};
 use super::*;
 use crate::choose::NotChosen;
-use crate::pool::{Fault, Lookup, NotOpened, Pool, Resync};
+use crate::pool::{Fault, Lookup, NotOpened, Outcome, Pool, Resync};
 
 fn checkpoint() -> Step {
     ask_for(Request::Checkpoint)
@@ -378,6 +378,30 @@ fn what_was_read_stays(broken: Option<Rule>) -> bool {
 fn what_was_read_after_a_crash_stays_whichever_leg_is_lost() {
     assert!(what_was_read_stays(None));
     assert!(!what_was_read_stays(Some(Rule::ReadAfterMend)), "that is what the rule is for");
+}
+
+/// A block is on its way from one leg to the other when the first is lost: who writes it then waits until the copy has landed.
+#[test]
+fn a_copy_that_is_late_does_not_land_behind_a_write() {
+    let mut world = world_of("three");
+    ask(&mut world, write(A, 0, 4 * KIB));
+    world.kill().unwrap();
+    let (op, from, late) = loop {
+        if let Some(begun) = world.begin_copy() {
+            break begun;
+        }
+        assert!(world.step());
+    };
+    let extent = part(A, 0, 4 * KIB);
+    let writes = world.submit(Request::Write { extent, durable: false });
+    world.lose(from);
+    ask(&mut world, checkpoint());
+    assert!(world.pool.is_away(from) && world.oracle.is_open(writes));
+    world.disks.write(late, false);
+    world.pool.done(op, Outcome::Done);
+    ask(&mut world, checkpoint());
+    assert!(!world.oracle.is_open(writes));
+    world.judge_now().unwrap();
 }
 
 /// Blocks are given back, the pool is opened again, and at each point of the checkpoint that ends the activity a PV is lost.

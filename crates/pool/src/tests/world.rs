@@ -424,18 +424,26 @@ impl World {
         self.collect();
     }
 
+    /// Of the first copy that was given out: its operation, from where, and what it has read and has yet to write.
+    pub(super) fn begin_copy(&mut self) -> Option<(u64, u16, Write)> {
+        let copy = |(at, flying): (usize, &Flying)| match flying {
+            Flying::Effect(Effect::Copy { op, from, to, bytes }, _) => {
+                Some((at, *op, *from, self.copy_of(*from, *to, *bytes)))
+            }
+            _ => None,
+        };
+        let (at, op, from, write) = self.flying.iter().enumerate().find_map(copy)?;
+        self.flying.remove(at);
+        Some((op, from.0, write))
+    }
+
     /// Until nothing is under way.
     pub(super) fn rest(&mut self) {
         for count in 0.. {
             if count > 100_000
-                && count < 100_060
                 && let Some(Flying::Effect(effect, _)) = self.flying.front()
             {
-                let what = match effect {
-                    Effect::Write { pv, at, what: Payload::Own(_), .. } => format!("own {pv} {at}"),
-                    other => format!("{other:?}"),
-                };
-                println!("{what}");
+                println!("{effect:?}");
             }
             if !self.step() {
                 return;
