@@ -127,6 +127,32 @@ fn take_out(drafts: &mut Vec<Draft>, gone: &BTreeSet<usize>) {
     drafts.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
 }
 
+/// Each cause, with the effect that it tells in its place.
+fn tell_instead(drafts: &mut Vec<Draft>, told: &[(usize, usize)]) {
+    for (cause, effect) in told {
+        if let Ok([cause, effect]) = drafts.get_disjoint_mut([*cause, *effect]) {
+            cause.explains(effect);
+            cause.is_as_bad_as(effect);
+        }
+    }
+    take_out(drafts, &told.iter().map(|(_, effect)| *effect).collect());
+}
+
+/// Each effect after the first of its causes, which are those of these rules about an object that it follows.
+fn behind<'a>(
+    drafts: &[Draft],
+    causes_of: impl Fn(&Draft) -> &'a [&'a str],
+) -> Vec<(usize, usize)> {
+    let cause = |effect: &Draft| {
+        let causes = causes_of(effect);
+        drafts.iter().position(|draft| {
+            causes.contains(&draft.rule)
+                && effect.follows.iter().any(|object| object == draft.object())
+        })
+    };
+    drafts.iter().enumerate().filter_map(|(at, effect)| Some((cause(effect)?, at))).collect()
+}
+
 /// Paths that are down are told by the adapter or the port whose trouble it is, with their lines.
 fn tell_by_cause(drafts: &mut Vec<Draft>) {
     let paths = drafts.iter().enumerate().filter(|(_, draft)| draft.rule == "disk-paths-failed");
@@ -161,38 +187,14 @@ fn tell_by_adapter(drafts: &mut Vec<Draft>) {
         "disk-paths-failed" => &BEFORE_PATHS[..],
         _ => &[],
     };
-    let cause = |effect: &Draft| {
-        let causes = causes_of(effect);
-        drafts.iter().position(|draft| {
-            causes.contains(&draft.rule)
-                && effect.follows.iter().any(|object| object == draft.object())
-        })
-    };
-    let told: Vec<(usize, usize)> =
-        drafts.iter().enumerate().filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
-    let mut gone = BTreeSet::new();
-    for (cause, effect) in told {
-        if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
-            cause.explains(effect);
-            cause.is_as_bad_as(effect);
-        }
-        gone.insert(effect);
-    }
-    take_out(drafts, &gone);
+    let told = behind(drafts, causes_of);
+    tell_instead(drafts, &told);
 }
 
 /// A disk of a server that the client's path may be down for comes before the path.
 fn tell_what_may_be_behind(drafts: &mut [Draft]) {
     const KEEP_OUT: [&str; 2] = ["disk-reserve-policy", "disk-max-transfer"];
-    let cause = |effect: &Draft| {
-        drafts.iter().position(|draft| {
-            KEEP_OUT.contains(&draft.rule)
-                && effect.follows.iter().any(|object| object == draft.object())
-        })
-    };
-    let told: Vec<(usize, usize)> =
-        drafts.iter().enumerate().filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
-    for (cause, effect) in told {
+    for (cause, effect) in behind(drafts, |_| &KEEP_OUT) {
         if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
             cause.may_explain(effect);
         }
@@ -226,15 +228,7 @@ fn tell_consequences(drafts: &mut Vec<Draft>) {
         });
         told.extend(by.filter(|_| unfit).map(|(cause, _)| (*cause, *effect)));
     }
-    let mut gone = BTreeSet::new();
-    for (cause, effect) in told {
-        if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
-            cause.explains(effect);
-            cause.is_as_bad_as(effect);
-        }
-        gone.insert(effect);
-    }
-    take_out(drafts, &gone);
+    tell_instead(drafts, &told);
 }
 
 /// The adapters of a port that lacks elements are told of by the port, with the lines of each.
