@@ -351,7 +351,7 @@ pub struct FailoverStatus {
 }
 
 /// A storage pool that is open. Sizes are in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStatus {
     /// Its specification.
     pub spec: PoolSpec,

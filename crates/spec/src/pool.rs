@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::is_default;
 
 /// A pool, which is opened from its PVs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSpec {
     /// Its name.
     pub name: String,

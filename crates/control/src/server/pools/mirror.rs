@@ -323,30 +323,9 @@ mod tests {
     fn view(pvs: Vec<PvStatus>, resync: Option<ProgressStatus>, paused: u64) -> PoolView {
         let desired: Desired =
             config::read("[pool.p]\npvs=\"/a,/b\"\nmirror=\"/c,/d\"\nfailgrp=\"north\"\n").unwrap();
-        let status = PoolStatus {
-            spec: PoolSpec {
-                name: "p".to_owned(),
-                uuid: String::new(),
-                server: String::new(),
-                pvs: Vec::new(),
-                mirror: Vec::new(),
-                shadow: "/shadow".into(),
-                fresh: false,
-                joining: Vec::new(),
-                leaving: Vec::new(),
-                doomed: Vec::new(),
-                snapshots: Vec::new(),
-            },
-            pvs,
-            lus: Vec::new(),
-            free_bytes: 100,
-            paused,
-            pauses: paused,
-            trouble: None,
-            balance: None,
-            resync,
-            snapshots: Vec::new(),
-        };
+        let spec = PoolSpec { name: "p".to_owned(), ..PoolSpec::default() };
+        let free_bytes = 100;
+        let status = PoolStatus { spec, pvs, free_bytes, paused, resync, ..PoolStatus::default() };
         let lost = Lost::from([("/c".to_owned(), 7000)]);
         PoolView::of(&desired, &desired[Object::Pool]["p"], &status, &lost)
     }

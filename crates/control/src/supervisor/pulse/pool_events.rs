@@ -123,37 +123,15 @@ fn resync(earlier: Option<&PoolStatus>, pool: &PoolStatus) -> Option<Told> {
 mod tests {
     use super::*;
     use protocol::message::{PoolSpec, ProgressStatus};
-    use std::path::PathBuf;
 
     fn with(pid: u32, of: PoolStatus) -> Status {
         Status { pid, pools: vec![of], ..Status::default() }
     }
 
     fn pool(paused: u64, trouble: Option<&str>) -> PoolStatus {
-        PoolStatus {
-            spec: PoolSpec {
-                name: "p".to_owned(),
-                uuid: String::new(),
-                server: String::new(),
-                pvs: Vec::new(),
-                mirror: Vec::new(),
-                shadow: PathBuf::new(),
-                fresh: false,
-                joining: Vec::new(),
-                leaving: Vec::new(),
-                doomed: Vec::new(),
-                snapshots: Vec::new(),
-            },
-            pvs: Vec::new(),
-            lus: Vec::new(),
-            free_bytes: 0,
-            paused,
-            pauses: paused,
-            trouble: trouble.map(str::to_owned),
-            balance: None,
-            resync: None,
-            snapshots: Vec::new(),
-        }
+        let spec = PoolSpec { name: "p".to_owned(), ..PoolSpec::default() };
+        let trouble = trouble.map(str::to_owned);
+        PoolStatus { spec, paused, pauses: paused, trouble, ..PoolStatus::default() }
     }
 
     fn nothing(_: &str) -> BTreeMap<String, u64> {
