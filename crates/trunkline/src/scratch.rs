@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// How long a control plane and its data planes may take until they answer.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a process may take to end when it is asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often to look meanwhile.
@@ -100,6 +102,23 @@ impl Scratch {
         let pid = child.id();
         contents.children.push(child);
         Ok(pid)
+    }
+
+    /// Starts a data plane at a socket in the folder, on the first of these CPUs, one for each channel; what it says is in `NAME.log`.
+    pub(crate) fn start_data_plane(
+        &self,
+        name: &str,
+        messages: &Path,
+        cpus: &[usize],
+        channels: u16,
+    ) -> Result<u32, Failure> {
+        let socket = messages.to_str().ok_or_else(|| {
+            Failure::other(format!("{}: the path is not UTF-8", messages.display()))
+        })?;
+        let cpus = cpus.iter().take(channels.into()).copied().collect();
+        let (cpus, channels) = (fabric::units::format_cpus(&cpus), channels.to_string());
+        let args = ["--socket", socket, "--cpus", &cpus, "--channels", &channels, "--log", "warn"];
+        self.start(name, ["dataplane"].into_iter().chain(args))
     }
 
     /// How a process ended, if it has.

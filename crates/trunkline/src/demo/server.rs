@@ -4,7 +4,7 @@ use super::Plan;
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::scratch::Scratch;
+use crate::scratch::{START_TIMEOUT, Scratch};
 use control::api::{DoneView, ItemList};
 use control::paths::Paths;
 use control::server::{DataPlaneView, StatusView, VolumeView};
@@ -12,10 +12,7 @@ use control::statistics::StatsView;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// How long the control plane and its data planes may take until they answer.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The data plane with one channel.
 const ONE: &str = "one";
 /// Every server has this one.

@@ -2,7 +2,7 @@
 
 use super::{ScaleArgs, ServerWait, Side, Volume};
 use crate::exit::Failure;
-use crate::scratch::Scratch;
+use crate::scratch::{START_TIMEOUT, Scratch};
 use control::link::{Link, SocketLink};
 use protocol::message::{
     AdapterSpec, BlockSpec, FailureCode, NullSpec, Placement, RamSpec, Reply, Request, VolumeKind,
@@ -11,10 +11,7 @@ use protocol::message::{
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long a data plane may take until it answers.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// More than the caches of most processors hold.
 const VOLUME_BYTES: u64 = 256 << 20;
 const VOLUME: &str = "scale";
@@ -36,21 +33,7 @@ impl Plane<'_> {
         side: &Side,
     ) -> Result<Plane<'a>, Failure> {
         let messages = scratch.path("dataplane-scale.sock");
-        let cpus = side.cpus.iter().take(channels.into()).copied().collect();
-        let pid = scratch.start(
-            "dataplane",
-            [
-                "dataplane",
-                "--socket",
-                text(&messages)?,
-                "--cpus",
-                &fabric::units::format_cpus(&cpus),
-                "--channels",
-                &channels.to_string(),
-                "--log",
-                "warn",
-            ],
-        )?;
+        let pid = scratch.start_data_plane("dataplane", &messages, &side.cpus, channels)?;
         let plane = Plane { scratch, pid, socket: scratch.path("vhost0.sock") };
         let ready = scratch
             .wait_for(pid, "the data plane", START_TIMEOUT, || SocketLink::connect(&messages));
@@ -129,9 +112,4 @@ fn must(link: &mut SocketLink, request: &Request) -> Result<(), Failure> {
         Reply::Error(failure) => Err(Failure::other(failure.message)),
         other => Err(Failure::other(format!("the data plane answered with {other:?}"))),
     }
-}
-
-fn text(path: &Path) -> Result<&str, Failure> {
-    path.to_str()
-        .ok_or_else(|| Failure::other(format!("{}: the path is not UTF-8", path.display())))
 }

@@ -1,18 +1,15 @@
 //! A data plane with a network and two cards, or one and an uplink, for as long as the measurement lasts.
 
 use crate::exit::Failure;
-use crate::scratch::Scratch;
+use crate::scratch::{START_TIMEOUT, Scratch};
 use control::error::{ApiError, Code};
 use control::link::{Link, SocketLink};
 use partition::traffic::Place;
 use protocol::message::{AdapterSpec, EthernetSpec, Placement, Reply, Request, UplinkSpec};
 use protocol::stats::StatsReader;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-/// How long a data plane may take until it answers.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The cards' addresses.
 pub(super) const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
@@ -41,21 +38,7 @@ impl Plane<'_> {
         with_uplink: bool,
     ) -> Result<Plane<'a>, Failure> {
         let messages = scratch.path(&format!("dataplane-{name}.sock"));
-        let cpus = cpus.iter().take(channels.into()).copied().collect();
-        let pid = scratch.start(
-            name,
-            [
-                "dataplane",
-                "--socket",
-                text(&messages)?,
-                "--cpus",
-                &fabric::units::format_cpus(&cpus),
-                "--channels",
-                &channels.to_string(),
-                "--log",
-                "warn",
-            ],
-        )?;
+        let pid = scratch.start_data_plane(name, &messages, cpus, channels)?;
         let link = scratch
             .wait_for(pid, "the data plane", START_TIMEOUT, || SocketLink::connect(&messages))?;
         let mut plane = Plane { scratch, name, pid, link, cards: Vec::new(), tap: None };
@@ -124,9 +107,4 @@ impl Plane<'_> {
             (other, _) => Err(Failure::other(format!("the data plane answered with {other:?}"))),
         }
     }
-}
-
-fn text(path: &Path) -> Result<&str, Failure> {
-    path.to_str()
-        .ok_or_else(|| Failure::other(format!("{}: the path is not UTF-8", path.display())))
 }
