@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all steps in order, each with a heading and its time, ended by the first failure.
+//! `cargo xtask test`: all steps in order, each with a heading, its time and that of the CPUs, ended by the first failure.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -114,21 +114,21 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result<()> {
         }
         return Ok(());
     }
-    let started = Instant::now();
-    let mut done: Vec<(&str, Duration)> = Vec::new();
+    let started = Moment::now();
+    let mut done: Vec<(&str, Took)> = Vec::new();
     let mut failure = None;
     for step in &steps {
         println!("\n=== {}: {}", step.name, step.about);
-        let began = Instant::now();
+        let began = Moment::now();
         let ready = if step.name == TOOLS { Ok(()) } else { tools::confine(context) };
         let outcome = ready.and_then(|()| (step.run)(context, selection));
         let took = began.elapsed();
         if let Err(error) = outcome {
-            println!("{error:#}\n=== {} FAILED after {}", step.name, seconds(took));
+            println!("{error:#}\n=== {} FAILED after {}", step.name, seconds(took.wall));
             failure = Some((step.name, took));
             break;
         }
-        println!("=== {} passed in {}", step.name, seconds(took));
+        println!("=== {} passed in {}", step.name, seconds(took.wall));
         done.push((step.name, took));
     }
     summary(&steps, &done, failure, started.elapsed());
@@ -156,23 +156,58 @@ fn select(selection: &Selection) -> Result<Vec<&'static Step>> {
     Ok(STEPS[first..].iter().collect())
 }
 
-fn summary(
-    steps: &[&Step],
-    done: &[(&str, Duration)],
-    failure: Option<(&str, Duration)>,
-    total: Duration,
-) {
-    println!("\nstep     result     time");
+/// How long something took, and how much of the CPUs by all processes that have ended in it.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    cpu: Duration,
+}
+
+/// When something began.
+struct Moment {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        Moment { at: Instant::now(), cpu: used_by_children() }
+    }
+
+    fn elapsed(&self) -> Took {
+        let cpu = used_by_children().saturating_sub(self.cpu);
+        Took { wall: self.at.elapsed(), cpu }
+    }
+}
+
+/// CPU time of the processes that this one has waited for, and of those that these have, from `/proc/self/stat` (proc(5): `cutime`, `cstime`).
+fn used_by_children() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 = after
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+}
+
+fn summary(steps: &[&Step], done: &[(&str, Took)], failure: Option<(&str, Took)>, total: Took) {
+    println!("\nstep     result     time   of CPUs");
+    let line = |name: &str, result: &str, took: Took| {
+        println!("{name:<8} {result:<6} {:>9} {:>9}", seconds(took.wall), seconds(took.cpu));
+    };
     for (name, took) in done {
-        println!("{name:<8} passed  {:>7}", seconds(*took));
+        line(name, "passed", *took);
     }
     if let Some((name, took)) = failure {
-        println!("{name:<8} FAILED  {:>7}", seconds(took));
+        line(name, "FAILED", took);
     }
     for step in &steps[done.len() + usize::from(failure.is_some())..] {
         println!("{:<8} not run", step.name);
     }
-    println!("{:<8}         {:>7}", "total", seconds(total));
+    line("total", "", total);
     println!("{} passed, {} failed", done.len(), usize::from(failure.is_some()));
 }
 
