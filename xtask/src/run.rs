@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::metadata::Metadata;
-pub(crate) use crate::stall::{visible, visible_beside};
+pub(crate) use crate::stall::{Beside, beside, visible, visible_beside};
 
 /// The repository that this binary was built from.
 pub(crate) struct Context {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Seek as _;
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -20,18 +21,36 @@ pub(crate) fn visible(command: &mut Command) -> Result<()> {
     watch(command, PATIENCE, Duration::from_millis(200))
 }
 
+/// A command that runs while something else does, and whose output waits for its end.
+pub(crate) struct Beside {
+    line: String,
+    output: File,
+    done: JoinHandle<Result<()>>,
+}
+
+/// Starts a command as [`visible`] does, with its output kept.
+pub(crate) fn beside(mut command: Command) -> Result<Beside> {
+    let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+    command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let line = describe(&command);
+    Ok(Beside { line, output, done: std::thread::spawn(move || visible(&mut command)) })
+}
+
+impl Beside {
+    /// Waits for its end, and shows what it printed.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let outcome = self.done.join().expect("it was shown why");
+        self.output.rewind()?;
+        println!("$ {}", self.line);
+        std::io::copy(&mut self.output, &mut std::io::stdout())?;
+        outcome
+    }
+}
+
 /// Runs two commands beside each other as [`visible`] does. The output of the first is on the terminal, that of the second comes when both have ended.
-pub(crate) fn visible_beside(first: &mut Command, second: &mut Command) -> Result<()> {
-    let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
-    second.stdout(output.try_clone()?).stderr(output.try_clone()?);
-    let (one, two) = std::thread::scope(|scope| {
-        let two = scope.spawn(|| visible(second));
-        (visible(first), two.join().expect("it was shown why"))
-    });
-    output.rewind()?;
-    println!("$ {}", describe(second));
-    std::io::copy(&mut output, &mut std::io::stdout())?;
-    match (one, two) {
+pub(crate) fn visible_beside(first: &mut Command, second: Command) -> Result<()> {
+    let second = beside(second)?;
+    match (visible(first), second.finish()) {
         (Err(one), Err(two)) => Err(anyhow!("{one}; {two}")),
         (one, two) => one.and(two),
     }
@@ -129,9 +148,9 @@ mod tests {
             command.current_dir(&folder).args(["-c", &script]);
             command
         };
-        visible_beside(&mut of("a", "b", "0"), &mut of("b", "a", "0")).unwrap();
+        visible_beside(&mut of("a", "b", "0"), of("b", "a", "0")).unwrap();
         for (first, second) in [("0", "3"), ("3", "0")] {
-            let error = visible_beside(&mut of("a", "b", first), &mut of("b", "a", second));
+            let error = visible_beside(&mut of("a", "b", first), of("b", "a", second));
             assert!(error.unwrap_err().to_string().contains("exit status: 3"));
         }
         fs::remove_dir_all(&folder).unwrap();

@@ -69,7 +69,6 @@ const STEPS: &[Step] = &[
         run: |c, _| doc(c),
     },
     Step { name: "build", about: "the server and all tests", run: build },
-    Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "loom",
         about: "models of the hand-overs between threads",
@@ -90,6 +89,7 @@ const STEPS: &[Step] = &[
         about: "every fuzz target for a while",
         run: |c, s| fuzz::run(c, None, fuzz_seconds(s)),
     },
+    Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "torture",
         about: "a minute of harm to a running server, against a model",
@@ -101,6 +101,12 @@ const STEPS: &[Step] = &[
         run: |c, s| guest(c, s.server(), s.long, &[]),
     },
 ];
+
+/// Steps that compute all the time, in parts of the target folder that are theirs. They run beside those after them, which wait for processes,
+/// disks and clocks for much of theirs.
+const COMPUTING: &[&str] = &["loom", "sim", "cost", "fuzz"];
+/// Those beside which they run.
+const WAITING: &[&str] = &["unit", "torture", "guest"];
 
 /// The step that may use every program of the machine. Those after it find what the table has, so that a missing line fails everywhere.
 const TOOLS: &str = "tools";
@@ -114,10 +120,19 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result<()> {
         }
         return Ok(());
     }
+    let computes = |step: &Step| COMPUTING.contains(&step.name);
+    let waits = |step: &Step| WAITING.contains(&step.name);
+    let any_waits = steps.iter().any(|step| waits(step));
+    let (beside, own): (Vec<&Step>, Vec<&Step>) =
+        steps.iter().partition(|step| any_waits && computes(step));
+    let mut others = None;
     let started = Moment::now();
     let mut done: Vec<(&str, Took)> = Vec::new();
     let mut failure = None;
-    for step in &steps {
+    for step in &own {
+        if !beside.is_empty() && others.is_none() && waits(step) {
+            others = Some(start_beside(context, selection, &beside)?);
+        }
         println!("\n=== {}: {}", step.name, step.about);
         let began = Moment::now();
         let ready = if step.name == TOOLS { Ok(()) } else { tools::confine(context) };
@@ -131,11 +146,26 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result<()> {
         println!("=== {} passed in {}", step.name, seconds(took.wall));
         done.push((step.name, took));
     }
-    summary(&steps, &done, failure, started.elapsed());
+    let beside = others.map_or(Ok(()), run::Beside::finish);
+    summary(&own, &done, failure, started.elapsed());
     match failure {
-        None => Ok(()),
+        None => beside,
         Some((name, _)) => Err(anyhow!("step {name} failed; run it alone with --only {name}")),
     }
+}
+
+/// Starts these steps in a process of their own, since their output has to wait.
+fn start_beside(context: &Context, selection: &Selection, steps: &[&Step]) -> Result<run::Beside> {
+    // Both use one folder of programs, made once.
+    tools::confine(context)?;
+    let mut command = context.cargo(&["xtask", "test"]);
+    command.args(selection.long.then_some("--long"));
+    command.args(steps.iter().flat_map(|step| ["--only", step.name]));
+    println!("\n=== beside what follows, and shown after it:");
+    for step in steps {
+        println!("{:<8} {}", step.name, step.about);
+    }
+    run::beside(command)
 }
 
 fn select(selection: &Selection) -> Result<Vec<&'static Step>> {
@@ -249,7 +279,7 @@ fn unit(context: &Context) -> Result<()> {
         command
     };
     let first = &mut tests(&["--test", LONG_TESTS]);
-    run::visible_beside(first, &mut tests(&["--lib", "--bins", "--test", OTHER_TESTS]))?;
+    run::visible_beside(first, tests(&["--lib", "--bins", "--test", OTHER_TESTS]))?;
     run::visible(&mut tests(&["--doc"]))
 }
 
@@ -317,7 +347,7 @@ mod tests {
     fn steps_are_selected_in_their_order() {
         assert_eq!(names(&[], None).unwrap().len(), STEPS.len());
         assert_eq!(names(&["unit", "fmt"], None).unwrap(), ["fmt", "unit"]);
-        assert_eq!(names(&[], Some("fuzz")).unwrap(), ["fuzz", "torture", "guest"]);
+        assert_eq!(names(&[], Some("fuzz")).unwrap(), ["fuzz", "unit", "torture", "guest"]);
         assert!(names(&["nothing"], None).is_err());
         assert!(names(&[], Some("nothing")).is_err());
     }
