@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use memory::clock;
 
-pub use self::options::{LoadOptions, Order, WaitMode};
+pub use self::options::{Holds, LoadOptions, Order, WaitMode};
 pub use self::port::ScsiLun;
 pub use self::report::{
     ClientCost, Failure, FailureKind, Progress, QueueReport, Report, Restart, ServerCost,

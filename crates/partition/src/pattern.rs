@@ -30,6 +30,9 @@ pub enum Mismatch {
         /// The first eight bytes found.
         found: u64,
     },
+    /// Something where nobody has written.
+    #[error("not zeros, and nothing was written there")]
+    NotZero,
     /// The header names another sector: data was written or read at the wrong place.
     #[error("holds the data of sector {found}")]
     WrongSector {

@@ -149,6 +149,27 @@ fn a_demo_that_is_kept_can_be_loaded_shown_and_stopped() {
 }
 
 #[test]
+fn what_a_disk_holds_before_a_run_is_compared() {
+    let kept = Kept::new();
+    let line = |more: &str| {
+        let socket = kept.socket(0);
+        format!(
+            "bench {socket} --verify --size 64KiB --order sequential --length 2MiB --depth 4 --operations 32 {more}"
+        )
+    };
+    json(&line("--mix 0 --seed 7 -o json"));
+    let again = json(&line("--mix 100 --seed 7 --holds written -o json"));
+    // What was asked for, and all once more at the end.
+    assert_eq!(again["verify"]["blocks_checked"], 64, "{again}");
+    let foreign = refused(&line("--mix 100 --seed 8 --holds written"), 1);
+    assert!(foreign.contains("no block of this run there"), "{foreign}");
+    let not_zero = refused(&line("--mix 100 --seed 7 --holds zeros"), 1);
+    assert!(not_zero.contains("nothing was written there"), "{not_zero}");
+    let unverified = refused(&format!("bench {} --holds zeros", kept.socket(0)), 2);
+    assert!(unverified.contains("only while verifying"), "{unverified}");
+}
+
+#[test]
 fn a_server_that_goes_away_is_a_failure() {
     let kept = Kept::new();
     let line = format!("bench {} --time 60s -o json", kept.socket(0));

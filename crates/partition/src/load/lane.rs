@@ -123,7 +123,8 @@ impl Lane {
             corrupt: 0,
             read_back: 0,
             verifier: options.verify.then(|| {
-                Verifier::new(options.seed, part.first_byte, part.blocks, options.block_bytes)
+                let begins = (options.seed, options.holds);
+                Verifier::new(begins, part.first_byte, part.blocks, options.block_bytes)
             }),
             budget: u64::MAX,
             share: options.operations.map_or(u64::MAX, share),
@@ -330,7 +331,7 @@ impl Lane {
             let block = self.next_block();
             let data = self.queue.data(slot);
             let verifier = self.verifier.as_mut()?;
-            // What was never written cannot be checked: write it.
+            // Of which nothing is known, that cannot be checked: write it.
             if kind == Kind::Read && verifier.known(block) {
                 if verifier.begin_read(block) {
                     return Some((Kind::Read, block));

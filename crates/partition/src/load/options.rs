@@ -19,6 +19,19 @@ pub enum Order {
     Sequential,
 }
 
+/// What is known of the blocks when a verified run begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    /// Nothing: what was not written by this run is not compared.
+    #[default]
+    Anything,
+    /// Zeros: what was never written is compared as well.
+    Zeros,
+    /// What a run with the same seed and blocks of the same size wrote to each once.
+    Written,
+}
+
 /// How a thread waits for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -68,6 +81,8 @@ pub struct LoadOptions {
     pub seed: u64,
     /// Write patterns, check what is read, and read everything back at the end.
     pub verify: bool,
+    /// While verifying: what the blocks hold before.
+    pub holds: Holds,
     /// A flush after this many writes of a queue.
     pub flush_every: Option<u32>,
     /// Indirect descriptors.
@@ -106,6 +121,7 @@ impl Default for LoadOptions {
             cpus: Vec::new(),
             seed: 1,
             verify: false,
+            holds: Holds::Anything,
             flush_every: None,
             indirect: false,
             data_segments: 1,
@@ -177,6 +193,9 @@ impl LoadOptions {
         }
         if disk.read_only && (self.verify || self.read_percent < 100) {
             return bad("the disk is read-only: use 100 % reads without verification".into());
+        }
+        if self.holds != Holds::Anything && !self.verify {
+            return bad("what the blocks hold is compared only while verifying".into());
         }
         if self.flush_every.is_some() && !disk.flush {
             return bad("the server does not offer FLUSH: leave out --flush-every".into());

@@ -3,6 +3,7 @@
 //! Every block belongs to one queue, so that this knowledge is exact and needs no sharing. A block has at most one write
 //! under way and no read during it: virtio-blk promises nothing about overlapping requests, so that a mixture would prove nothing.
 
+use super::options::Holds;
 use crate::pattern::{self, Mismatch, SECTOR};
 
 #[derive(Clone, Copy, Default)]
@@ -28,6 +29,8 @@ pub struct Corruption {
 /// The blocks of one queue.
 pub(super) struct Verifier {
     seed: u64,
+    /// Blocks that nobody wrote are zeros.
+    zeros: bool,
     first_sector: u64,
     block_bytes: usize,
     blocks: Box<[Block]>,
@@ -36,13 +39,21 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    pub(super) fn new(seed: u64, first_byte: u64, blocks: u64, block_bytes: u32) -> Self {
+    pub(super) fn new(
+        (seed, holds): (u64, Holds),
+        first_byte: u64,
+        blocks: u64,
+        block_bytes: u32,
+    ) -> Self {
         let blocks = usize::try_from(blocks).expect("the plan limits the number of blocks");
+        let written = u32::from(holds == Holds::Written);
+        let begins = Block { low: written, high: written, ..Block::default() };
         Self {
             seed,
+            zeros: holds == Holds::Zeros,
             first_sector: first_byte / SECTOR as u64,
             block_bytes: block_bytes as usize,
-            blocks: vec![Block::default(); blocks].into_boxed_slice(),
+            blocks: vec![begins; blocks].into_boxed_slice(),
             scratch: vec![0; block_bytes as usize].into_boxed_slice(),
             checked: 0,
         }
@@ -57,9 +68,9 @@ impl Verifier {
         &mut self.blocks[block as usize]
     }
 
-    /// Whether the block has ever been written, as far as its header can say.
+    /// Whether it is known what the block holds, as far as its header can say.
     pub(super) fn known(&self, block: u64) -> bool {
-        self.blocks[block as usize].high > 0
+        self.zeros || self.blocks[block as usize].high > 0
     }
 
     /// Takes the block for a write and returns what to write; none if it is busy.
@@ -105,14 +116,24 @@ impl Verifier {
         debug_assert!(state.readers > 0);
         state.readers -= 1;
         let (low, high) = (u64::from(state.low), u64::from(state.high));
-        if !good || low == 0 {
+        let untouched = self.zeros && high == 0;
+        if !good || (low == 0 && !untouched) {
             // Never acknowledged: it may hold anything.
             return Ok(());
         }
         load(&mut self.scratch);
         self.checked += 1;
+        if untouched {
+            return self.check_zeros(block);
+        }
         pattern::check(&self.scratch, self.seed, self.sector(block), low, high)
             .map_err(|(sector, mismatch)| Corruption { sector, mismatch })
+    }
+
+    fn check_zeros(&self, block: u64) -> Result<(), Corruption> {
+        let Some(at) = self.scratch.iter().position(|byte| *byte != 0) else { return Ok(()) };
+        let sector = self.sector(block) + (at / SECTOR) as u64;
+        Err(Corruption { sector, mismatch: Mismatch::NotZero })
     }
 
     /// Blocks in all.
@@ -138,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_last_acknowledged_write_is_the_only_one_accepted() {
-        let mut verifier = Verifier::new(1, 1 << 20, 8, 4096);
+        let mut verifier = Verifier::new((1, Holds::Anything), 1 << 20, 8, 4096);
         let first = written(&mut verifier, 3);
         assert_eq!(read(&mut verifier, 3, &first), Ok(()));
         let second = written(&mut verifier, 3);
@@ -151,7 +172,7 @@ mod tests {
 
     #[test]
     fn after_a_failed_write_both_outcomes_are_accepted() {
-        let mut verifier = Verifier::new(1, 0, 8, 4096);
+        let mut verifier = Verifier::new((1, Holds::Anything), 0, 8, 4096);
         let first = written(&mut verifier, 0);
         let second = verifier.begin_write(0).expect("free").to_vec();
         verifier.end_write(0, false);
@@ -161,12 +182,41 @@ mod tests {
 
     #[test]
     fn reads_and_writes_of_a_block_exclude_each_other() {
-        let mut verifier = Verifier::new(1, 0, 2, 512);
+        let mut verifier = Verifier::new((1, Holds::Anything), 0, 2, 512);
         assert!(verifier.begin_write(0).is_some());
         assert!(!verifier.begin_read(0) && verifier.begin_write(0).is_none());
         verifier.end_write(0, true);
         assert!(verifier.begin_read(0) && verifier.begin_read(0));
         assert!(verifier.begin_write(0).is_none());
         assert!(verifier.known(0) && !verifier.known(1));
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_zeros_where_that_is_known() {
+        let mut verifier = Verifier::new((1, Holds::Zeros), 0, 4, 4096);
+        assert!(verifier.known(2));
+        assert_eq!(read(&mut verifier, 2, &[0; 4096]), Ok(()));
+        let mut foreign = [0; 4096];
+        foreign[1500] = 1;
+        let error = read(&mut verifier, 2, &foreign).expect_err("another's data passed");
+        assert_eq!((error.sector, error.mismatch), (16 + 2, Mismatch::NotZero));
+        let own = written(&mut verifier, 2);
+        assert_eq!(read(&mut verifier, 2, &own), Ok(()));
+        assert!(read(&mut verifier, 2, &[0; 4096]).is_err(), "it was written");
+        // A failed write may have been done or not.
+        assert!(verifier.begin_write(0).is_some());
+        verifier.end_write(0, false);
+        assert_eq!(read(&mut verifier, 0, &[0; 4096]), Ok(()));
+        assert_eq!(verifier.checked, 4);
+    }
+
+    #[test]
+    fn what_an_earlier_run_wrote_once_is_known() {
+        let first = written(&mut Verifier::new((7, Holds::Anything), 0, 4, 4096), 1);
+        let mut verifier = Verifier::new((7, Holds::Written), 0, 4, 4096);
+        assert_eq!(read(&mut verifier, 1, &first), Ok(()));
+        assert!(read(&mut verifier, 0, &[0; 4096]).is_err(), "it holds nothing");
+        assert_ne!(written(&mut verifier, 1), first, "a new generation");
+        assert!(read(&mut verifier, 1, &first).is_err());
     }
 }

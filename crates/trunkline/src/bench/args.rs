@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use control::error::ApiError;
 use partition::config::feature;
-use partition::load::{LoadOptions, Order, ScsiLun, WaitMode};
+use partition::load::{Holds, LoadOptions, Order, ScsiLun, WaitMode};
 use partition::session::{SessionOptions, protocol_feature};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -35,6 +35,17 @@ enum BlockOrder {
     Random,
     /// The following one; every queue has its own part of the disk
     Sequential,
+}
+
+/// What the blocks hold when a verified run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Held {
+    /// Nobody knows: what this run has not written is not compared
+    Anything,
+    /// Zeros, as those of a new disk
+    Zeros,
+    /// What an earlier run with the same seed and size wrote to each of them once
+    Written,
 }
 
 /// What a client can leave unused although a server offers it.
@@ -117,6 +128,15 @@ pub(crate) struct RunArgs {
     /// and read everything back at the end
     #[arg(long, help_heading = "Checks")]
     verify: bool,
+    /// With --verify: what the blocks hold before, which is compared as well
+    #[arg(
+        long,
+        value_enum,
+        default_value = "anything",
+        value_name = "WHAT",
+        help_heading = "Checks"
+    )]
+    holds: Held,
     /// Wait so long for a server that died to come back, and go on; without it that is a failure
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Checks")]
     reconnect: Option<Duration>,
@@ -198,6 +218,11 @@ impl RunArgs {
             cpus: self.cpus.clone().unwrap_or_default().0,
             seed: self.seed,
             verify: self.verify,
+            holds: match self.holds {
+                Held::Anything => Holds::Anything,
+                Held::Zeros => Holds::Zeros,
+                Held::Written => Holds::Written,
+            },
             flush_every: self.flush_every,
             indirect: self.indirect,
             data_segments: self.segments,
