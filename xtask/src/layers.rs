@@ -58,7 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench", &["partition", "protocol", "testkit"]),
     ("tools", &[]),
     ("guest", &["testkit", "tools"]),
-    ("xtask", &["tools"]),
+    ("xtask", &["testkit", "tools"]),
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.

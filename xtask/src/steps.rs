@@ -92,7 +92,7 @@ const STEPS: &[Step] = &[
     Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "torture",
-        about: "a minute of harm to a running server, against a model",
+        about: "a minute each of harm to a running server and its pools, against models",
         run: |c, s| torture::step(c, s.server()),
     },
     Step {

@@ -1,6 +1,9 @@
 //! `cargo xtask torture`: the long forms of tests whose short ones run with all others.
 
 mod control;
+mod kit;
+mod pool;
+mod server;
 
 use std::process::Command;
 
@@ -36,6 +39,8 @@ enum What {
     },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
+    /// Storage pools, over all that comes and goes and dies: random harm, with clients that compare what they read. Loop devices and PVs that fail need root.
+    Pool(pool::Options),
 }
 
 /// Runs it, with its output.
@@ -52,6 +57,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),
+        What::Pool(options) => pool::run(&options.server(context)?, options),
     }
 }
 
@@ -62,7 +68,9 @@ fn long(context: &Context, file: &str, test: &str) -> Command {
     command
 }
 
-/// What of it CI runs: a minute of harm to a server, and the control that must fail.
+/// What of it CI runs: a minute of harm to a server, with the control that must fail, and one to its pools.
 pub(crate) fn step(context: &Context, server: Server) -> Result<()> {
-    control::step(&server.build(context)?)
+    let server = server.build(context)?;
+    control::step(&server)?;
+    pool::step(&server)
 }

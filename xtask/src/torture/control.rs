@@ -9,22 +9,21 @@
 
 mod client;
 mod model;
-mod server;
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use anyhow::{Context as _, Result, anyhow};
+use super::kit;
+use anyhow::{Result, anyhow};
 use model::World;
 
 /// For how long, and how.
 #[derive(Args, Clone, Copy)]
 pub(super) struct Options {
     /// For how long: a number with `s`, `m` or `h`.
-    #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = kit::time)]
     time: Duration,
     /// What the steps follow from; drawn when it is left out.
     #[arg(long)]
@@ -32,19 +31,6 @@ pub(super) struct Options {
     /// Prune without asking where the server must not: this has to fail.
     #[arg(long)]
     sabotage: bool,
-}
-
-fn time(text: &str) -> std::result::Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write a number and `s`, `m` or `h`");
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let seconds = match unit {
-        "s" => number,
-        "m" => number * 60,
-        "h" => number * 3600,
-        _ => return Err(wrong()),
-    };
-    Ok(Duration::from_secs(seconds))
 }
 
 /// The part of CI: a minute, and the control that must fail.
@@ -63,10 +49,7 @@ pub(super) fn step(server: &Path) -> Result<()> {
 
 /// Runs for the time that was asked for.
 pub(super) fn run(server: &Path, options: Options) -> Result<()> {
-    let seed = options.seed.unwrap_or_else(|| {
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        now.as_nanos() as u64 & 0xffff_ffff
-    });
+    let seed = options.seed.unwrap_or_else(kit::drawn);
     println!("seed {seed}: the same steps with `cargo xtask torture control --seed {seed}`");
     let until = Instant::now() + options.time;
     let mut world = World::new(server.to_owned(), seed, options.sabotage)?;
@@ -80,57 +63,4 @@ pub(super) fn run(server: &Path, options: Options) -> Result<()> {
     })?;
     println!("{} steps, {}", world.steps.len(), world.tally());
     Ok(())
-}
-
-/// A command that talks to nobody.
-fn quiet(command: &mut std::process::Command) -> &mut std::process::Command {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
-}
-
-/// A folder of its own for one run, whose path is short enough for sockets.
-fn folder() -> Result<PathBuf> {
-    let path = std::env::temp_dir().join(format!("tltorture{}", std::process::id()));
-    // One of an earlier process of that number.
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    Ok(path)
-}
-
-/// Random numbers (xorshift64*): the same from the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// Below `n`, which is not 0.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
-    }
-
-    /// A pause of up to so many milliseconds.
-    fn pause(&mut self, ms: usize) {
-        std::thread::sleep(Duration::from_millis(self.below(ms + 1) as u64));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_a_sequence_and_times_have_units() {
-        let draw = |seed| {
-            let mut dice = Dice::new(seed);
-            [0; 20].map(|_: usize| dice.below(10))
-        };
-        assert_eq!(draw(7), draw(7));
-        assert_ne!(draw(7), draw(8));
-        assert_eq!(time("10m"), Ok(Duration::from_secs(600)));
-        assert_eq!([time("m").is_err(), time("10").is_err(), time("").is_err()], [true; 3]);
-    }
 }

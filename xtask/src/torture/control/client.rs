@@ -2,7 +2,7 @@
 
 use std::process::Child;
 
-use super::server::Server;
+use crate::torture::server::Server;
 use anyhow::{Context as _, Result, anyhow};
 
 /// How long a client waits for its server.

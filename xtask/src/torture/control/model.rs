@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::client::Client;
-use super::server::{PATIENCE, Server, send};
-use super::{Dice, folder, quiet};
+use crate::torture::kit::{Dice, folder, quiet};
+use crate::torture::server::{PATIENCE, Server, send};
 use anyhow::{Context as _, Result, anyhow};
 
 /// How a failure begins whose cause is that something is not there that must be, or the other way round.

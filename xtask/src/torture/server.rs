@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::quiet;
+use super::kit::quiet;
 use anyhow::{Context as _, Result, anyhow};
 
 /// How long the server may take to be as it must: longer than any wait of its own.

@@ -1,0 +1,488 @@
+//! What must be there, and how it is found out that it is not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::Options;
+use super::client::{Client, Ended, Kind};
+use super::media::{Can, Medium};
+use crate::torture::kit::{Dice, folder};
+use crate::torture::server::{Server, send};
+use anyhow::{Context as _, Result, anyhow};
+
+/// How long the server may take to be as it must: longer than any wait of its own.
+pub(super) const PATIENCE: Duration = Duration::from_secs(100);
+/// PVs of a failure group.
+pub(super) const PVS: usize = 3;
+/// PVs of a failure group that are added where its pool is full, at most.
+const PVS_MAX: usize = 16;
+/// The names of the failure groups.
+pub(super) const GROUPS: [&str; 2] = ["Default", "Mirror"];
+
+pub(super) struct Pv {
+    pub(super) medium: Medium,
+    pub(super) group: usize,
+    pub(super) away: bool,
+    pub(super) leaving: bool,
+}
+
+impl Pv {
+    pub(super) fn path(&self) -> String {
+        self.medium.path().display().to_string()
+    }
+}
+
+pub(super) struct Pool {
+    pub(super) name: &'static str,
+    pub(super) mirrored: bool,
+    pub(super) pvs: Vec<Pv>,
+    /// When it was last extended because writers waited.
+    pub(super) extended: Option<Instant>,
+}
+
+pub(super) struct Lu {
+    pub(super) pool: usize,
+    pub(super) size_mib: u64,
+    /// What its part that is written whole holds, if that is known.
+    pub(super) holds: Option<u64>,
+    /// Nobody wrote to the other part.
+    pub(super) fresh: bool,
+    pub(super) clone: bool,
+    pub(super) client: Option<Client>,
+}
+
+pub(super) struct Snapshot {
+    pub(super) lu: u32,
+    pub(super) holds: Option<u64>,
+    pub(super) fresh: bool,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) kills: [u64; 2],
+    pub(super) deaths_seen: u64,
+    pub(super) lost: u64,
+    pub(super) pvs: [u64; 3],
+    pub(super) lus: [u64; 2],
+    pub(super) snapshots: [u64; 2],
+    pub(super) rollbacks: u64,
+    pub(super) clones: u64,
+    pub(super) detached: u64,
+    pub(super) orphans: u64,
+    pub(super) full: u64,
+    pub(super) refused: u64,
+    pub(super) clients: u64,
+    pub(super) first_writes: u64,
+    pub(super) compared: u64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally {
+            kills: [data, control],
+            deaths_seen,
+            lost,
+            pvs: [added, removed, replaced],
+            ..
+        } = self;
+        let Tally {
+            lus: [made, gone], orphans, snapshots: [cut, dropped], rollbacks, clones, ..
+        } = self;
+        let Tally { detached, full, refused, clients, first_writes, compared, .. } = self;
+        writeln!(
+            f,
+            "{data} kills of the data plane and {control} of the control plane; {deaths_seen} seen by clients"
+        )?;
+        writeln!(
+            f,
+            "{lost} PVs went and returned; {added} added, {removed} removed, {replaced} replaced"
+        )?;
+        writeln!(
+            f,
+            "{made} LUs made, {gone} removed, {orphans} purged that were nobody's; {clones} clones, {detached} detached"
+        )?;
+        writeln!(f, "{cut} snapshots, {dropped} removed, {rollbacks} rolled back")?;
+        writeln!(
+            f,
+            "{full} times full and extended; {refused} changes refused for want of space, or because something is in use"
+        )?;
+        write!(
+            f,
+            "{clients} clients: {first_writes} first writes at least, {compared} blocks compared, 0 wrong"
+        )
+    }
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Done,
+    /// For a reason that may be.
+    Refused,
+}
+
+pub(super) struct World {
+    pub(super) server: Server,
+    pub(super) dice: Dice,
+    pub(super) can: Can,
+    verbose: bool,
+    pub(super) sabotage: bool,
+    pub(super) pools: Vec<Pool>,
+    pub(super) lus: BTreeMap<u32, Lu>,
+    pub(super) snapshots: BTreeMap<u32, Snapshot>,
+    pub(super) last: u32,
+    pub(super) tally: Tally,
+    pub(super) steps: Vec<String>,
+}
+
+impl World {
+    pub(super) fn new(binary: PathBuf, seed: u64, options: &Options) -> Result<World> {
+        let mut server = Server::new(binary, folder()?);
+        server.start()?;
+        let mut world = World {
+            server,
+            dice: Dice::new(seed),
+            can: Can::find(),
+            verbose: options.verbose,
+            sabotage: options.sabotage,
+            pools: Vec::new(),
+            lus: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            last: 0,
+            tally: Tally::default(),
+            steps: Vec::new(),
+        };
+        for (name, mirrored) in [("one", false), ("two", true)] {
+            world.make_pool(name, mirrored)?;
+        }
+        Ok(world)
+    }
+
+    pub(super) fn next(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Says what was done.
+    pub(super) fn done(&mut self, step: String) {
+        if self.verbose {
+            println!("{step}");
+        }
+        self.steps.push(step);
+    }
+
+    pub(super) fn seed(&mut self) -> u64 {
+        self.dice.below(1 << 30) as u64
+    }
+
+    pub(super) fn log(&self) -> String {
+        self.server.log()
+    }
+
+    /// Leaves nothing behind.
+    pub(super) fn end(&mut self) {
+        self.lus.values_mut().filter_map(|lu| lu.client.as_mut()).for_each(Client::kill);
+        // A PV that is waited for holds up who ends.
+        for pv in self.pools.iter_mut().flat_map(|pool| &mut pool.pvs).filter(|pv| pv.away) {
+            let _ = pv.medium.away(false);
+        }
+        self.server.end();
+        self.pools.clear();
+        let _ = std::fs::remove_dir_all(&self.server.dir);
+    }
+
+    // Changes ---------------------------------------------------------------------------------------------------------
+
+    pub(super) fn kill_data(&mut self) -> bool {
+        let Some(pid) = self.server.dataplane() else { return false };
+        send(pid, Signal::KILL);
+        self.tally.kills[0] += 1;
+        true
+    }
+
+    pub(super) fn kill_control(&mut self) -> Result<()> {
+        self.server.kill();
+        self.tally.kills[1] += 1;
+        self.server.start()
+    }
+
+    /// Makes a change; now and then a process dies meanwhile. Whether it was done is then asked of `is_done`, and it is made again if not.
+    pub(super) fn change(
+        &mut self,
+        words: &[&str],
+        is_done: impl Fn(&Server) -> Option<bool>,
+    ) -> Result<Change> {
+        let harm = self.dice.below(8);
+        let child = self.server.command(words).spawn().context("cannot run trunkline")?;
+        match harm {
+            0 | 1 => {
+                self.dice.pause(150);
+                self.kill_data();
+            }
+            2 => {
+                self.dice.pause(100);
+                self.kill_control()?;
+            }
+            _ => {}
+        }
+        let mut output = child.wait_with_output().context("trunkline")?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // What a process that died was asked for may be done or not.
+            match output.status.code() {
+                Some(0 | 7) => return Ok(Change::Done),
+                _ if is_done(&self.server) == Some(true) => return Ok(Change::Done),
+                _ if may_be(&output) => {
+                    self.tally.refused += 1;
+                    self.done(format!("refused: `{}`: {}", words.join(" "), said(&output)));
+                    return Ok(Change::Refused);
+                }
+                Some(1 | 4 | 6) if Instant::now() < deadline && cannot_now(&output) => {}
+                _ => return Err(anyhow!("`{}`: {}", words.join(" "), said(&output))),
+            }
+            self.collect()?;
+            self.relieve()?;
+            std::thread::sleep(Duration::from_millis(100));
+            output = self.server.ask(words)?;
+        }
+    }
+
+    /// … which a process that dies must not keep from being done.
+    pub(super) fn must(
+        &mut self,
+        words: &[&str],
+        is_done: impl Fn(&Server) -> Option<bool>,
+    ) -> Result<()> {
+        match self.change(words, is_done)? {
+            Change::Done => Ok(()),
+            Change::Refused => Err(anyhow!("`{}` was refused", words.join(" "))),
+        }
+    }
+
+    // What is there ---------------------------------------------------------------------------------------------------
+
+    /// Waits until the server is as the model says, and fails when it does not become so.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.collect()?;
+            self.relieve()?;
+            self.purge()?;
+            let problem = match self.server.status() {
+                Some(status) => self.differs(&status),
+                None => Some("it does not answer".to_owned()),
+            };
+            match problem {
+                None => return Ok(()),
+                Some(problem) if Instant::now() > deadline => {
+                    return Err(anyhow!("the server is not as it must be: {problem}"));
+                }
+                Some(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
+    /// What of a status is not as it must be.
+    fn differs(&self, status: &Value) -> Option<String> {
+        let plane = &status["dataplanes"][0];
+        if plane["state"] != "running" {
+            return Some(format!("the data plane is {}: {}", plane["state"], plane["reason"]));
+        }
+        let of = |kind: &str, name: &str| -> Value {
+            let mut all = status[kind].as_array().into_iter().flatten();
+            all.find(|object| object["name"] == name).cloned().unwrap_or_default()
+        };
+        for number in self.lus.keys() {
+            let volume = of("volumes", &format!("v{number}"));
+            if volume["state"] != "open" {
+                return Some(format!("v{number} is {}: {}", volume["state"], volume["reason"]));
+            }
+        }
+        let pools = self.shown();
+        for (pool, view) in self.pools.iter().zip(&pools) {
+            let state = view["state"].as_str().unwrap_or("not shown");
+            if state != "open" && !(pool.mirrored && state == "degraded") {
+                return Some(format!("pool {} is {state}: {}", pool.name, view["reason"]));
+            }
+            if let Some(lu) = nobodys(view).next() {
+                return Some(format!("LU {lu} of {} is nobody's", pool.name));
+            }
+        }
+        None
+    }
+
+    /// How the pools stand, in their order.
+    pub(super) fn shown(&self) -> Vec<Value> {
+        let output = self.server.ask(&["pool", "list", "-o", "json"]).ok();
+        let all: Option<Value> = output.and_then(|it| serde_json::from_slice(&it.stdout).ok());
+        let all = all.unwrap_or_default();
+        let of = |pool: &Pool| {
+            let mut shown = all.as_array().into_iter().flatten();
+            shown.find(|view| view["name"] == pool.name).cloned().unwrap_or_default()
+        };
+        self.pools.iter().map(of).collect()
+    }
+
+    /// A data plane that died while it made an LU may leave one that is nobody's. They go with what is in them.
+    fn purge(&mut self) -> Result<()> {
+        for (at, view) in self.shown().iter().enumerate() {
+            for number in nobodys(view) {
+                let words = ["lu", "purge", self.pools[at].name, &number.to_string()];
+                let output = self.server.ask(&words)?;
+                if output.status.success() {
+                    self.tally.orphans += 1;
+                } else if !cannot_now(&output) && !matches!(output.status.code(), Some(3 | 5)) {
+                    return Err(anyhow!("`{}`: {}", words.join(" "), said(&output)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clients that have come to their end have found their data.
+    pub(super) fn collect(&mut self) -> Result<()> {
+        for lu in self.lus.values_mut() {
+            let Some(client) = &mut lu.client else { continue };
+            let done = match client.ended()? {
+                Ended::Not => continue,
+                Ended::BeforeItBegan(why) => return Err(anyhow!("a client does not begin: {why}")),
+                Ended::Well(done) => done,
+            };
+            if let Kind::Write { seed } = client.kind {
+                lu.holds = Some(seed);
+            }
+            lu.client = None;
+            self.tally.clients += 1;
+            self.tally.first_writes += done.first_writes;
+            self.tally.compared += done.compared;
+            self.tally.deaths_seen += done.deaths;
+        }
+        Ok(())
+    }
+
+    /// A pool whose writers wait for space gets a PV, and its PVs that have left are gone.
+    pub(super) fn relieve(&mut self) -> Result<()> {
+        let views = self.shown();
+        for (at, view) in views.iter().enumerate() {
+            let space = &view["space"];
+            let Some(shown) = space["pvs"].as_array() else { continue };
+            let there = |pv: &Pv| shown.iter().any(|one| one["path"] == *pv.path());
+            self.pools[at].pvs.retain(|pv| !pv.leaving || there(pv));
+            // Who waits goes on soon, once there is space.
+            let just_now =
+                self.pools[at].extended.is_some_and(|then| then.elapsed() < Duration::from_secs(1));
+            if space["paused"].as_u64().unwrap_or_default() == 0 || just_now {
+                continue;
+            }
+            for group in 0..self.pools[at].groups() {
+                let pool = &self.pools[at];
+                let own = || pool.pvs.iter().filter(|pv| pv.group == group);
+                if own().count() >= PVS_MAX {
+                    return Err(anyhow!(
+                        "pool {} has {PVS_MAX} PVs and is full: {space}",
+                        pool.name
+                    ));
+                }
+                // One after the other: the last one may have been added just now.
+                if own().all(|pv| pv.leaving || pv.away || there(pv)) {
+                    self.add_pv(at, group)?;
+                }
+            }
+            self.pools[at].extended = Some(Instant::now());
+            self.tally.full += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds one, without harm: that is for `change`.
+    pub(super) fn add_pv(&mut self, at: usize, group: usize) -> Result<()> {
+        let number = self.next();
+        let kind = self.dice.below(3);
+        let medium = Medium::make(&self.server, self.can, number, kind)?;
+        let path = medium.path().display().to_string();
+        let name = self.pools[at].name;
+        let mut words = vec!["pv", "add", name, &path];
+        if self.pools[at].mirrored {
+            words.extend(["--failgrp", GROUPS[group]]);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let output = self.server.ask(&words)?;
+            match output.status.code() {
+                Some(0 | 7) => break,
+                _ if has_pv(&self.server, name, &path) == Some(true) => break,
+                _ if Instant::now() < deadline && cannot_now(&output) => {}
+                _ => return Err(anyhow!("`{}`: {}", words.join(" "), said(&output))),
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.pools[at].pvs.push(Pv { medium, group, away: false, leaving: false });
+        self.tally.pvs[0] += 1;
+        Ok(())
+    }
+}
+
+/// The numbers of LUs that no volume is.
+fn nobodys(view: &Value) -> impl Iterator<Item = u64> {
+    let lus = view["space"]["lus"].as_array().into_iter().flatten();
+    lus.filter(|lu| lu["volume"].is_null()).filter_map(|lu| lu["number"].as_u64())
+}
+
+impl Pool {
+    pub(super) fn groups(&self) -> usize {
+        1 + usize::from(self.mirrored)
+    }
+
+    /// Whether nothing of it is away or on its way.
+    pub(super) fn is_whole(&self, view: &Value) -> bool {
+        view["state"] == "open" && !self.pvs.iter().any(|pv| pv.away || pv.leaving)
+    }
+}
+
+/// Whether a PV is one of a pool's.
+pub(super) fn has_pv(server: &Server, pool: &str, path: &str) -> Option<bool> {
+    let output = server.ask(&["pool", "show", pool, "-o", "json"]).ok()?;
+    let view: Value = serde_json::from_slice(&output.stdout).ok()?;
+    let view = view.as_array().and_then(|all| all.first()).unwrap_or(&view);
+    let named = |name: &str| {
+        let list = view["attributes"][name].as_str().unwrap_or_default();
+        list.split(',').any(|one| one == path)
+    };
+    view["attributes"].is_object().then(|| named("pvs") || named("mirror"))
+}
+
+/// Whether there is such an object.
+pub(super) fn is_there(server: &Server, noun: &str, name: &str) -> Option<bool> {
+    let output = server.ask(&[noun, "show", name]).ok()?;
+    match output.status.code() {
+        Some(0) => Some(true),
+        Some(3) => Some(false),
+        _ => None,
+    }
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    format!("{}{} ({})", text(&output.stdout), text(&output.stderr), output.status)
+}
+
+/// A refusal that a pool in this state may give.
+fn may_be(output: &Output) -> bool {
+    let said = said(output);
+    REFUSALS.iter().any(|part| said.contains(part))
+}
+
+/// Which those are: words of the messages.
+const REFUSALS: &[&str] = &["no space", "no room", "not enough", "space"];
+
+/// Something that passes: a process that starts again, or that does something else first.
+fn cannot_now(output: &Output) -> bool {
+    matches!(output.status.code(), Some(1 | 4 | 6))
+}

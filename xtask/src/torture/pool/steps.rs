@@ -1,0 +1,528 @@
+//! What is done to the pools.
+
+use std::time::{Duration, Instant};
+
+use super::client::{Client, Ended, Kind};
+use super::media::Medium;
+use super::model::{
+    Change, GROUPS, Lu, PATIENCE, PVS, Pool, Pv, Snapshot, World, has_pv, is_there,
+};
+use anyhow::{Result, anyhow};
+
+/// Most LUs at a time.
+const LUS_MAX: usize = 7;
+const SNAPSHOTS_MAX: usize = 5;
+
+/// What is done, and how often of all times.
+type Step = fn(&mut World) -> Result<Option<String>>;
+const STEPS: &[(usize, Step)] = &[
+    (8, World::create),
+    (5, World::remove),
+    (24, World::attach),
+    (9, World::snapshot),
+    (5, World::remove_snapshot),
+    (9, World::roll_back),
+    (6, World::clone_lu),
+    (3, World::detach),
+    (11, World::lose_or_return),
+    (3, World::add),
+    (4, World::remove_pv),
+    (3, World::replace_pv),
+    (3, World::fill),
+    (10, World::kill_the_data_plane),
+    (5, World::kill_the_control_plane),
+    (2, World::kill_both),
+];
+
+impl World {
+    /// Steps until the time is over, then all that was begun to its end, and all that is known is compared.
+    pub(super) fn run(&mut self, until: Instant) -> Result<()> {
+        // One of each kind, with something in it.
+        for (pool, thick) in [(0, false), (0, true), (1, false)] {
+            let number =
+                self.create_in(pool, thick)?.ok_or_else(|| anyhow!("an empty pool is full"))?;
+            let seed = self.seed();
+            self.begin(number, Kind::Write { seed })?;
+            self.done(format!(
+                "create {number} in {}, thick: {thick}, and write it",
+                self.pools[pool].name
+            ));
+        }
+        let all: usize = STEPS.iter().map(|(weight, _)| weight).sum();
+        while Instant::now() < until {
+            let mut number = self.dice.below(all);
+            let step = STEPS.iter().find(|(weight, _)| {
+                let found = number < *weight;
+                number = number.saturating_sub(*weight);
+                found
+            });
+            let Some((_, step)) = step else { continue };
+            if let Some(what) = step(self)? {
+                self.done(what);
+                self.check()?;
+            }
+        }
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.return_all()?;
+        self.wait_for_clients()?;
+        // What snapshots hold is compared in clones of them.
+        let known: Vec<u32> = self
+            .snapshots
+            .iter()
+            .filter(|(_, it)| it.holds.is_some())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in known {
+            self.clone_of(number)?;
+        }
+        let known: Vec<(u32, u64)> =
+            self.lus.iter().filter_map(|(number, lu)| Some((*number, lu.holds?))).collect();
+        for (number, seed) in known {
+            self.begin(number, Kind::Compare { seed })?;
+        }
+        self.wait_for_clients()?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.check()?;
+            let views = self.shown();
+            let mut all = self.pools.iter().zip(&views);
+            let Some((pool, view)) = all.find(|(pool, view)| !pool.is_whole(view)) else {
+                return Ok(());
+            };
+            if Instant::now() > deadline {
+                return Err(anyhow!("pool {} does not come to rest: {view}", pool.name));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn wait_for_clients(&mut self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.lus.values().any(|lu| lu.client.is_some()) {
+            self.check()?;
+            if Instant::now() > deadline {
+                return Err(anyhow!("a client does not come to its end"));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    // Pools and their PVs ---------------------------------------------------------------------------------------------
+
+    pub(super) fn make_pool(&mut self, name: &'static str, mirrored: bool) -> Result<()> {
+        let mut pvs = Vec::new();
+        for group in 0..1 + usize::from(mirrored) {
+            // One of each kind; only mirrored pools can do without one.
+            for at in 0..PVS {
+                let number = self.next();
+                let kind = if mirrored { at } else { at + 1 };
+                let medium = Medium::make(&self.server, self.can, number, kind)?;
+                pvs.push(Pv { medium, group, away: false, leaving: false });
+            }
+        }
+        let list = |group: usize| {
+            let own = pvs.iter().filter(|pv| pv.group == group).map(Pv::path);
+            own.collect::<Vec<_>>().join(",")
+        };
+        let (first, second) = (list(0), list(1));
+        let mut words = vec!["pool", "create", name, "--pvs", &first];
+        if mirrored {
+            words.extend(["--mirror", &second]);
+        }
+        self.must(&words, |server| is_there(server, "pool", name))?;
+        self.pools.push(Pool { name, mirrored, pvs, extended: None });
+        self.check()
+    }
+
+    /// A pool by chance, of which nothing is away or on its way, and a failure group of it.
+    fn whole_pool(&mut self) -> Option<(usize, usize)> {
+        let at = self.dice.below(self.pools.len());
+        let group = self.dice.below(self.pools[at].groups());
+        let views = self.shown();
+        self.pools[at].is_whole(&views[at]).then_some((at, group))
+    }
+
+    fn add(&mut self) -> Result<Option<String>> {
+        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
+        if self.pools[at].pvs.iter().filter(|pv| pv.group == group).count() > PVS {
+            return Ok(None);
+        }
+        self.add_pv(at, group)?;
+        Ok(Some(format!("add a PV to {} of {}", GROUPS[group], self.pools[at].name)))
+    }
+
+    /// One of a group that has others.
+    fn one_of(&mut self, at: usize, group: usize, least: usize) -> Option<usize> {
+        let pvs = self.pools[at].pvs.iter().enumerate();
+        let own: Vec<usize> =
+            pvs.filter(|(_, pv)| pv.group == group).map(|(index, _)| index).collect();
+        if own.len() < least { None } else { Some(own[self.dice.below(own.len())]) }
+    }
+
+    fn remove_pv(&mut self) -> Result<Option<String>> {
+        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
+        let Some(index) = self.one_of(at, group, PVS) else { return Ok(None) };
+        let (name, path) = (self.pools[at].name, self.pools[at].pvs[index].path());
+        let gone = |server: &_| has_pv(server, name, &path).map(|there| !there);
+        let change = self.change(&["pv", "remove", name, &path], gone)?;
+        if change == Change::Done {
+            self.leaves(at, &path);
+            self.tally.pvs[1] += 1;
+        }
+        Ok(Some(format!("remove {path} from {name}: {change:?}")))
+    }
+
+    fn leaves(&mut self, at: usize, path: &str) {
+        let mut pvs = self.pools[at].pvs.iter_mut();
+        if let Some(pv) = pvs.find(|pv| pv.path() == path) {
+            pv.leaving = true;
+        }
+    }
+
+    fn replace_pv(&mut self) -> Result<Option<String>> {
+        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
+        let Some(index) = self.one_of(at, group, 1) else { return Ok(None) };
+        let (number, kind) = (self.next(), self.dice.below(3));
+        let medium = Medium::make(&self.server, self.can, number, kind)?;
+        let new = medium.path().display().to_string();
+        let (name, path) = (self.pools[at].name, self.pools[at].pvs[index].path());
+        let change = self
+            .change(&["pv", "replace", name, &path, &new], |server| has_pv(server, name, &new))?;
+        if change == Change::Done {
+            self.leaves(at, &path);
+            self.pools[at].pvs.push(Pv { medium, group, away: false, leaving: false });
+            self.tally.pvs[2] += 1;
+        }
+        Ok(Some(format!("replace {path} of {name} by {new}: {change:?}")))
+    }
+
+    /// A PV of the mirrored pool goes, under its clients if it can, or one that is away returns.
+    fn lose_or_return(&mut self) -> Result<Option<String>> {
+        let at = 1;
+        if self.pools[at].pvs.iter().any(|pv| pv.away) {
+            self.return_all()?;
+            return Ok(Some("return what was away".to_owned()));
+        }
+        let views = self.shown();
+        let moves = &views[at]["space"]["balance"];
+        if !self.pools[at].is_whole(&views[at]) || moves.is_object() {
+            return Ok(None);
+        }
+        let index = self.dice.below(self.pools[at].pvs.len());
+        let pv = &mut self.pools[at].pvs[index];
+        if let Medium::Loop(..) = pv.medium {
+            return Ok(None);
+        }
+        pv.medium.away(true)?;
+        pv.away = true;
+        self.tally.lost += 1;
+        let (path, hot) = (pv.path(), pv.medium.fails());
+        // What is open cannot go: it is not there for the next who opens it.
+        if !hot {
+            self.kill_data();
+        }
+        Ok(Some(format!(
+            "{path} of {} goes, {}",
+            self.pools[at].name,
+            if hot { "while it is used" } else { "while nothing runs" }
+        )))
+    }
+
+    fn return_all(&mut self) -> Result<()> {
+        for pv in self.pools.iter_mut().flat_map(|pool| &mut pool.pvs).filter(|pv| pv.away) {
+            pv.medium.away(false)?;
+            pv.away = false;
+        }
+        Ok(())
+    }
+
+    /// An LU takes all the space that there is and wants more. Its writes wait, and go on when a PV comes.
+    fn fill(&mut self) -> Result<Option<String>> {
+        let at = self.dice.below(self.pools.len());
+        let views = self.shown();
+        let Some(free) = views[at]["space"]["free_bytes"].as_u64() else { return Ok(None) };
+        if self.lus.len() > LUS_MAX {
+            return Ok(None);
+        }
+        let (number, name) = (self.next(), self.pools[at].name);
+        // Two chunks more than there are; a PV that comes has room for them.
+        let size_mib = (free >> 20) / 64 * 64 + 128;
+        self.make_lu(number, at, size_mib, &[])?;
+        let seed = self.seed();
+        // Enough that none of its chunks is left out, as good as always.
+        let blocks = (size_mib / 64) as usize * 12;
+        self.begin(number, Kind::Flood { seed, blocks })?;
+        let full = self.tally.full;
+        let killed = self.dice.below(2) == 0;
+        if killed {
+            self.dice.pause(2000);
+            self.kill_data();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while self.lus.get(&number).is_some_and(|lu| lu.client.is_some()) {
+            self.check()?;
+            if Instant::now() > deadline {
+                return Err(anyhow!("{name} was full, and {number} does not come to its end"));
+            }
+        }
+        let times = self.tally.full - full;
+        self.remove_lu(number)?;
+        Ok(Some(format!("fill {name} with {number} of {size_mib} MiB: {times} times extended")))
+    }
+
+    // LUs -------------------------------------------------------------------------------------------------------------
+
+    fn create(&mut self) -> Result<Option<String>> {
+        if self.lus.len() >= LUS_MAX {
+            return Ok(None);
+        }
+        let (pool, thick) = (self.dice.below(self.pools.len()), self.dice.below(3) == 0);
+        let made = self.create_in(pool, thick)?;
+        let what = made.map_or_else(|| "refused".to_owned(), |number| number.to_string());
+        Ok(Some(format!("create in {}, thick: {thick}: {what}", self.pools[pool].name)))
+    }
+
+    fn create_in(&mut self, pool: usize, thick: bool) -> Result<Option<u32>> {
+        let number = self.next();
+        let size_mib = 192 + 64 * self.dice.below(2) as u64;
+        let made = self.make_lu(number, pool, size_mib, if thick { &["--thick"] } else { &[] })?;
+        Ok(made.then_some(number))
+    }
+
+    fn make_lu(&mut self, number: u32, pool: usize, size_mib: u64, more: &[&str]) -> Result<bool> {
+        let (volume, size) = (format!("v{number}"), format!("{size_mib}MiB"));
+        let words = ["lu", "create", &volume, "--pool", self.pools[pool].name, "--size", &size];
+        let words = [&words[..], more].concat();
+        if self.change(&words, |server| is_there(server, "volume", &volume))? == Change::Refused {
+            return Ok(false);
+        }
+        self.adapter(number)?;
+        let lu = Lu { pool, size_mib, holds: None, fresh: true, clone: false, client: None };
+        self.lus.insert(number, lu);
+        self.tally.lus[0] += 1;
+        Ok(true)
+    }
+
+    fn adapter(&mut self, number: u32) -> Result<()> {
+        let (volume, adapter) = (format!("v{number}"), format!("a{number}"));
+        let words = ["adapter", "create", &adapter, "--volume", &volume, "--queues", "2"];
+        self.must(&words, |server| is_there(server, "adapter", &adapter))
+    }
+
+    /// By chance one without a client, and with no snapshot if that is wanted.
+    fn idle(&mut self, so: impl Fn(&World, u32, &Lu) -> bool) -> Option<u32> {
+        let fit = |(number, lu): &(&u32, &Lu)| lu.client.is_none() && so(self, **number, lu);
+        let numbers: Vec<u32> = self.lus.iter().filter(fit).map(|(number, _)| *number).collect();
+        if numbers.is_empty() { None } else { Some(numbers[self.dice.below(numbers.len())]) }
+    }
+
+    fn has_snapshot(&self, number: u32) -> bool {
+        self.snapshots.values().any(|it| it.lu == number)
+    }
+
+    fn remove(&mut self) -> Result<Option<String>> {
+        let Some(number) = self.idle(|world, number, _| !world.has_snapshot(number)) else {
+            return Ok(None);
+        };
+        self.remove_lu(number)?;
+        Ok(Some(format!("remove {number}")))
+    }
+
+    fn remove_lu(&mut self, number: u32) -> Result<()> {
+        let (volume, adapter) = (format!("v{number}"), format!("a{number}"));
+        let gone = |server: &_, noun, name: &str| is_there(server, noun, name).map(|there| !there);
+        self.must(&["adapter", "remove", &adapter], |server| gone(server, "adapter", &adapter))?;
+        self.must(&["lu", "remove", &volume], |server| gone(server, "volume", &volume))?;
+        self.lus.remove(&number);
+        self.tally.lus[1] += 1;
+        Ok(())
+    }
+
+    fn attach(&mut self) -> Result<Option<String>> {
+        let Some(number) = self.idle(|_, _, _| true) else { return Ok(None) };
+        let (what, seed) = (self.dice.below(4), self.seed());
+        let Some(lu) = self.lus.get(&number) else { return Ok(None) };
+        let kind = match (what, lu.holds) {
+            (0, _) => Kind::Write { seed },
+            (1 | 2, Some(seed)) => Kind::Compare { seed },
+            _ => Kind::Random { seed, seconds: 2 + self.dice.below(8), fresh: lu.fresh },
+        };
+        self.begin(number, kind)?;
+        Ok(Some(format!("client of {number}: {kind:?}")))
+    }
+
+    /// A client begins. It may find nobody at first.
+    fn begin(&mut self, number: u32, kind: Kind) -> Result<()> {
+        let name = format!("a{number}");
+        let told = match kind {
+            // The same size of blocks, and nothing that anybody wrote.
+            Kind::Compare { seed } if self.sabotage => Kind::Compare { seed: seed + 3 },
+            kind => kind,
+        };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut client = Client::start(&self.server, &name, told)?;
+            let begun = loop {
+                match client.ended()? {
+                    Ended::Not if self.is_running(&name) => break true,
+                    Ended::Not => std::thread::sleep(Duration::from_millis(20)),
+                    Ended::BeforeItBegan(_) => break false,
+                    Ended::Well(_) => break true,
+                }
+            };
+            if begun {
+                let Some(lu) = self.lus.get_mut(&number) else { return Ok(()) };
+                match kind {
+                    Kind::Write { .. } => lu.holds = None,
+                    Kind::Random { .. } => lu.fresh = false,
+                    Kind::Flood { .. } | Kind::Compare { .. } => {}
+                }
+                lu.client = Some(client);
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(anyhow!("{name} takes no client"));
+            }
+        }
+    }
+
+    // Snapshots and clones --------------------------------------------------------------------------------------------
+
+    fn snapshot(&mut self) -> Result<Option<String>> {
+        let numbers: Vec<u32> = self.lus.keys().copied().collect();
+        if self.snapshots.len() >= SNAPSHOTS_MAX || numbers.is_empty() {
+            return Ok(None);
+        }
+        let lu = numbers[self.dice.below(numbers.len())];
+        let number = self.next();
+        let (name, volume) = (format!("s{number}"), format!("v{lu}"));
+        // What a client that is at it has written by then is not known.
+        self.collect()?;
+        let Some(Lu { holds, fresh, client, .. }) = self.lus.get(&lu) else { return Ok(None) };
+        let writes = client.as_ref().is_some_and(|it| matches!(it.kind, Kind::Write { .. }));
+        let snapshot = Snapshot { lu, holds: holds.filter(|_| !writes), fresh: *fresh };
+        let change = self
+            .change(&["snapshot", "create", &name, "--volumes", &volume], |server| {
+                is_there(server, "snapshot", &name)
+            })?;
+        if change == Change::Done {
+            self.snapshots.insert(number, snapshot);
+            self.tally.snapshots[0] += 1;
+        }
+        Ok(Some(format!("snapshot {number} of {lu}: {change:?}")))
+    }
+
+    fn some_snapshot(&mut self) -> Option<u32> {
+        let numbers: Vec<u32> = self.snapshots.keys().copied().collect();
+        if numbers.is_empty() { None } else { Some(numbers[self.dice.below(numbers.len())]) }
+    }
+
+    fn remove_snapshot(&mut self) -> Result<Option<String>> {
+        let Some(number) = self.some_snapshot() else { return Ok(None) };
+        let name = format!("s{number}");
+        let gone = |server: &_| is_there(server, "snapshot", &name).map(|there| !there);
+        self.must(&["snapshot", "remove", &name], gone)?;
+        self.snapshots.remove(&number);
+        self.tally.snapshots[1] += 1;
+        Ok(Some(format!("remove snapshot {number}")))
+    }
+
+    fn roll_back(&mut self) -> Result<Option<String>> {
+        let Some(number) = self.some_snapshot() else { return Ok(None) };
+        let Some(Snapshot { lu, holds, fresh }) = self.snapshots.get(&number) else {
+            return Ok(None);
+        };
+        let (lu, holds, fresh) = (*lu, *holds, *fresh);
+        if self.lus.get(&lu).is_none_or(|lu| lu.client.is_some()) {
+            return Ok(None);
+        }
+        let change = self.change(&["snapshot", "rollback", &format!("s{number}")], |_| None)?;
+        if let Some(lu) = self.lus.get_mut(&lu).filter(|_| change == Change::Done) {
+            (lu.holds, lu.fresh) = (holds, fresh);
+            self.tally.rollbacks += 1;
+        }
+        Ok(Some(format!("roll {lu} back to {number}: {change:?}")))
+    }
+
+    fn clone_lu(&mut self) -> Result<Option<String>> {
+        let Some(number) = self.some_snapshot() else { return Ok(None) };
+        if self.lus.len() >= LUS_MAX {
+            return Ok(None);
+        }
+        let made = self.clone_of(number)?;
+        Ok(Some(format!("clone {number}: {made:?}")))
+    }
+
+    fn clone_of(&mut self, snapshot: u32) -> Result<Option<u32>> {
+        let number = self.next();
+        let (volume, name) = (format!("v{number}"), format!("s{snapshot}"));
+        let change = self.change(&["lu", "clone", &volume, &name], |server| {
+            is_there(server, "volume", &volume)
+        })?;
+        let Some(Snapshot { lu, holds, fresh }) =
+            self.snapshots.get(&snapshot).filter(|_| change == Change::Done)
+        else {
+            return Ok(None);
+        };
+        let Some(Lu { pool, size_mib, .. }) = self.lus.get(lu) else { return Ok(None) };
+        let lu = Lu {
+            pool: *pool,
+            size_mib: *size_mib,
+            holds: *holds,
+            fresh: *fresh,
+            clone: true,
+            client: None,
+        };
+        self.adapter(number)?;
+        self.lus.insert(number, lu);
+        self.tally.clones += 1;
+        Ok(Some(number))
+    }
+
+    fn detach(&mut self) -> Result<Option<String>> {
+        let numbers: Vec<u32> = self
+            .lus
+            .iter()
+            .filter(|(number, lu)| lu.clone && !self.has_snapshot(**number))
+            .map(|(number, _)| *number)
+            .collect();
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        let number = numbers[self.dice.below(numbers.len())];
+        let change = self.change(&["lu", "detach", &format!("v{number}")], |_| None)?;
+        if change == Change::Done {
+            self.tally.detached += 1;
+        }
+        Ok(Some(format!("detach {number}: {change:?}")))
+    }
+
+    // Processes -------------------------------------------------------------------------------------------------------
+
+    fn kill_the_data_plane(&mut self) -> Result<Option<String>> {
+        self.dice.pause(500);
+        Ok(self.kill_data().then(|| "kill the data plane".to_owned()))
+    }
+
+    fn kill_the_control_plane(&mut self) -> Result<Option<String>> {
+        self.kill_control()?;
+        Ok(Some("kill the control plane".to_owned()))
+    }
+
+    fn kill_both(&mut self) -> Result<Option<String>> {
+        self.kill_data();
+        self.kill_control()?;
+        Ok(Some("kill both".to_owned()))
+    }
+
+    fn is_running(&self, adapter: &str) -> bool {
+        self.server.status().is_some_and(|status| {
+            let mut all = status["adapters"].as_array().into_iter().flatten();
+            all.any(|it| it["name"] == *adapter && it["state"] == "running")
+        })
+    }
+}
