@@ -6,9 +6,10 @@
 use protocol::message::{
     Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Selection, VERSION,
 };
-use protocol::message::{UplinkKind, VolumeKind, VolumeSpec};
+use protocol::message::{UplinkKind, UplinkSpec, VolumeKind, VolumeSpec};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
+use spec::Failback;
 use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -179,6 +180,11 @@ impl Link for SocketLink {
         let (since, what) = match request {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(UplinkSpec { failover: Some(failover), .. })
+                if failover.failback != Failback::AtOnce =>
+            {
+                (18, "wait before they take a bridge back (fb_delay, noauto_failback)")
+            }
             Request::PutUplink(spec)
                 if spec.failover.as_ref().is_some_and(|failover| failover.netaddr.is_some()) =>
             {

@@ -31,7 +31,9 @@ use lease::Lease;
 use protocol::message::{FailoverStatus, UplinkSpec};
 use rustix::io::Errno;
 use spec::{FailoverMode, FailoverSpec};
-use switch::failover::{Act, Beacon, Cause, Event, Machine, Mode, Settings, State, VidSet};
+use switch::failover::{
+    Act, Beacon, Cause, Event, Failback, Machine, Mode, Settings, State, VidSet,
+};
 use switch::{Mac, Question, Reach, Vid};
 
 use crate::lock::locked;
@@ -137,7 +139,12 @@ fn settings(spec: &UplinkSpec, failover: &FailoverSpec) -> Settings {
     };
     let left = |vid: Vid| u16::from(failover.leaves.contains(&vid.get()));
     let vlans = vlans(spec).into_iter().map(|vid| (vid, left(vid))).collect();
-    Settings { mode, priority: failover.priority, vlans }
+    let failback = match failover.failback {
+        spec::Failback::AtOnce => Failback::AtOnce,
+        spec::Failback::After(_) => Failback::Delayed,
+        spec::Failback::Never => Failback::ByHand,
+    };
+    Settings { mode, priority: failover.priority, failback, vlans }
 }
 
 impl Failover {
@@ -175,6 +182,7 @@ impl Failover {
             link_up: true,
             until_ns: 0,
             asks,
+            waits_since: None,
             takeovers: 0,
             since: (None, 0),
         };
@@ -261,6 +269,8 @@ struct Driver {
     /// How long channels were told that they may go on.
     until_ns: u64,
     asks: Asks,
+    /// Since when the machine waits before it takes the bridge back.
+    waits_since: Option<Instant>,
     takeovers: u64,
     /// The state that was told last, and when it began, in milliseconds since 1970.
     since: (Option<State>, u64),
@@ -377,7 +387,23 @@ impl Driver {
             Heard::Nobody if self.machine.hears().is_some() => self.step(Event::Gone),
             Heard::Nobody | Heard::Nothing => {}
         }
+        self.look_at_wait();
         self.step(Event::Beat);
+    }
+
+    /// A wait before the bridge goes back has its time; a pause of it begins it anew.
+    fn look_at_wait(&mut self) {
+        let failback = self.spec.failover.as_ref().map(|failover| failover.failback);
+        let (Some(spec::Failback::After(seconds)), Some(Failback::Delayed)) =
+            (failback, self.machine.waits())
+        else {
+            self.waits_since = None;
+            return;
+        };
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= Duration::from_secs(seconds.into()) {
+            self.step(Event::Waited);
+        }
     }
 
     fn step(&mut self, event: Event) {

@@ -9,7 +9,7 @@ use common::Server;
 use common::net::{Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, wait};
 use common::process::{self, Process};
 use protocol::message::{Request, UplinkSpec};
-use spec::{FailoverMode, FailoverSpec, UplinkKind};
+use spec::{Failback, FailoverMode, FailoverSpec, UplinkKind};
 
 #[test]
 #[ignore = "run by the others: a data plane"]
@@ -28,13 +28,15 @@ struct Side {
     control: std::path::PathBuf,
     kind: UplinkKind,
     netaddr: Option<std::net::Ipv4Addr>,
+    failback: Failback,
 }
 
 impl Side {
     fn new(interface: &'static str, priority: u8, control: &Path) -> Side {
         let folder = tempfile::tempdir().unwrap();
         let (control, kind) = (control.to_owned(), UplinkKind::Tap);
-        Side { interface, priority, folder, control, kind, netaddr: None }
+        let failback = Failback::AtOnce;
+        Side { interface, priority, folder, control, kind, netaddr: None, failback }
     }
 
     fn uplink(&self, mode: FailoverMode) -> Request {
@@ -46,6 +48,7 @@ impl Side {
             link: self.interface.to_owned(),
             leaves: Vec::new(),
             netaddr: self.netaddr,
+            failback: self.failback,
         };
         let (failover, kind) = (Some(failover), self.kind);
         Request::PutUplink(UplinkSpec { failover, kind, ..UplinkSpec::on("net", self.interface) })
@@ -314,4 +317,60 @@ fn who_is_answered_bridges_by_packet_sockets_inside() {
 #[test]
 fn who_is_answered_bridges_by_packet_sockets() {
     testkit::in_network_namespace("who_is_answered_bridges_by_packet_sockets_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_comes_back_waits_inside() {
+    quiet();
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let side = |interface, priority| Side {
+        failback: Failback::Never,
+        ..Side::new(interface, priority, &control)
+    };
+    let (mut first, second) = (side("up1", 1), side("up2", 2));
+    let (mut one, card) = first.start_alone();
+    until(&mut one, "PRIMARY");
+    let (mut other, _spare) = second.start_alone();
+    until(&mut other, "BACKUP");
+    let status =
+        |process: &mut Process| process.status().uplinks.remove(0).failover.expect("it takes part");
+    one.kill();
+    drop(card);
+    until(&mut other, "PRIMARY");
+    let (mut one, card) = first.start_alone();
+    let reason = |process: &mut Process, part: &str| {
+        wait(part, || status(process).reason.contains(part).then_some(()));
+    };
+    reason(&mut one, "noauto_failback");
+    reason(&mut other, "does not take the bridge back yet");
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let now = status(&mut one);
+    assert_eq!((now.state.as_str(), now.takeovers), ("BACKUP", 0));
+    // A time that it has waited already is over at once, one that it has not is waited for.
+    first.failback = Failback::After(3600);
+    one.must(&first.uplink(FailoverMode::Auto));
+    reason(&mut one, "fb_delay");
+    assert_eq!(status(&mut one).state, "BACKUP");
+    first.failback = Failback::After(2);
+    one.must(&first.uplink(FailoverMode::Auto));
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    // It comes back from limbo, and waits; the partner that bridges dies, which is none of its returns.
+    first.failback = Failback::After(3600);
+    one.must(&first.uplink(FailoverMode::Auto));
+    ip("link set up1 down");
+    until(&mut other, "PRIMARY");
+    ip("link set up1 up");
+    reason(&mut one, "fb_delay");
+    other.kill();
+    until(&mut one, "PRIMARY");
+    drop(card);
+    one.shut_down();
+}
+
+#[test]
+fn who_comes_back_waits() {
+    testkit::in_network_namespace("who_comes_back_waits_inside");
 }

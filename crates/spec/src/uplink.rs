@@ -67,6 +67,30 @@ pub struct FailoverSpec {
     /// An address outside that is asked for; whom it answers is preferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netaddr: Option<Ipv4Addr>,
+    /// How it takes the bridge back when it is the preferred one and returns.
+    #[serde(default, skip_serializing_if = "Failback::is_at_once")]
+    pub failback: Failback,
+}
+
+/// When the preferred one of two takes the bridge back from a partner that is well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failback {
+    /// As soon as it can.
+    #[default]
+    AtOnce,
+    /// After so many seconds, `fb_delay`.
+    After(u16),
+    /// Not by itself, `noauto_failback`.
+    Never,
+}
+
+impl Failback {
+    /// What was there before there was a choice.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_at_once(&self) -> bool {
+        *self == Failback::AtOnce
+    }
 }
 
 impl FailoverSpec {

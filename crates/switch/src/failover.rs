@@ -43,6 +43,13 @@
 //! Who hears nobody for [`PATIENCE`] beats wants all, and gets that of which nobody has the token. So a partner that was killed is followed at once, and one that is
 //! stopped keeps its VLANs: it forwards nothing, and would again in the middle of a packet.
 //!
+//! # Going back
+//!
+//! The better one that returns may have to wait ([`Failback`]): meanwhile it wants nothing that the partner claims. It waits for a time, not for a fault, so not if
+//! the partner claims nothing (it yields, has ended, its link is down) or is answered less well; and not if a mode or a priority was changed, which is somebody's hand.
+//! Of two that start together the worse one gives the other [`PATIENCE`] beats to say what it claims. Once the better one need not wait it is *firm* until it has to yield, whatever
+//! beacons are late: else both could defer to each other without end.
+//!
 //! # Left to others
 //!
 //! Time between beats, where beacons go, what a token is, telling the neighbourhood where stations are now.
@@ -135,7 +142,25 @@ words! {
         TokenTaken = "somebody else has the token",
         /// It yields, and something is still on its way.
         Yielding = "it yields",
+        /// It is the better one and waits, for [`Event::Waited`].
+        Waiting = "it waits before it takes the bridge back (fb_delay)",
+        /// It is the better one and was told to leave it at that.
+        StaysBack = "it does not take the bridge back by itself (noauto_failback)",
+        /// The partner is the better one and does not claim it: it waits, or was started just now.
+        PartnerWaits = "the partner does not take the bridge back yet",
     }
+}
+
+/// How the better one comes to what its partner bridges when it returns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Failback {
+    /// It takes it.
+    #[default]
+    AtOnce,
+    /// It waits for [`Event::Waited`].
+    Delayed,
+    /// Not by itself.
+    ByHand,
 }
 
 /// How an adapter is configured.
@@ -145,6 +170,8 @@ pub struct Settings {
     pub mode: Mode,
     /// The lower one is preferred.
     pub priority: u8,
+    /// How it comes back.
+    pub failback: Failback,
     /// Its VLANs, each with the number of its trunk adapter, of which the odd ones are left to a partner that shares.
     pub vlans: BTreeMap<Vid, u16>,
 }
@@ -181,6 +208,8 @@ pub enum Event {
     Link(bool),
     /// The address that it asks for answers, or does not.
     Reaches(bool),
+    /// It has held off for as long as it should.
+    Waited,
     /// It is configured anew.
     Settings(Settings),
     /// Of the tokens that were asked for it has these.
@@ -223,6 +252,10 @@ pub struct Machine {
     settings: Settings,
     fit: bool,
     reaches: bool,
+    /// It need not wait for what it wants.
+    firm: bool,
+    /// Beats since the start, to [`PATIENCE`].
+    listened: u8,
     partner: Partner,
     /// It has the tokens of these, and bridges.
     open: VidSet,
@@ -245,6 +278,7 @@ enum Planted {
     NeverYields,
     StaysInLimbo,
     IgnoresAnswers,
+    WaitsForever,
     /// Of who carries the machine out: the deadline is later than the end of the lease.
     OutlivesItsLease,
     /// Likewise: the deadline moves before what was lost is told.
@@ -262,6 +296,8 @@ impl Machine {
             settings,
             fit: true,
             reaches: true,
+            firm: false,
+            listened: 0,
             partner: Partner::Unknown(0),
             open: VidSet::new(),
             closing: VidSet::new(),
@@ -278,15 +314,18 @@ impl Machine {
         let beat = event == Event::Beat;
         match event {
             Event::Beat => self.grow_older(),
-            Event::Heard(beacon) => self.partner = Partner::Heard(Box::new(beacon), 0),
+            Event::Heard(beacon) => self.heard(beacon),
             Event::Gone => self.partner = Partner::Gone,
             Event::Link(up) => self.fit = up,
             Event::Reaches(answered) => self.reaches = answered,
+            Event::Waited => self.firm |= self.waits() == Some(Failback::Delayed),
             Event::Settings(settings) => {
                 #[cfg(test)]
                 if self.planted == Some(Planted::ForgetsAtReload) {
                     self.open.clear();
                 }
+                let before = (self.settings.mode, self.settings.priority);
+                self.firm |= before != (settings.mode, settings.priority);
                 self.settings = settings;
             }
             Event::Got(got) => return self.got(got),
@@ -294,6 +333,7 @@ impl Machine {
                 let lost = &self.open & &lost;
                 self.open = &self.open - &lost;
                 self.closing.extend(&lost);
+                self.firm &= lost.is_empty();
                 return some(lost, Act::Close).into_iter().collect();
             }
             Event::Quiet => {
@@ -302,6 +342,12 @@ impl Machine {
                 acts.extend(self.close());
                 return acts;
             }
+        }
+        let worse = self.partner().is_some_and(|partner| !self.is_better_than(partner));
+        self.firm &= self.fit && !worse;
+        #[cfg(test)]
+        if self.planted == Some(Planted::WaitsForever) {
+            self.firm = false;
         }
         let mut acts: Vec<Act> = self.close().into_iter().collect();
         if beat {
@@ -313,11 +359,21 @@ impl Machine {
     }
 
     fn grow_older(&mut self) {
+        self.listened = PATIENCE.min(self.listened + 1);
         match &mut self.partner {
             Partner::Unknown(beats) | Partner::Heard(_, beats) if *beats < PATIENCE => *beats += 1,
             Partner::Unknown(_) | Partner::Heard(..) => self.partner = Partner::Gone,
             Partner::Gone => {}
         }
+    }
+
+    fn heard(&mut self, beacon: Beacon) {
+        let by_hand = self.partner().is_some_and(|before| {
+            let of = |beacon: &Beacon| (beacon.identity, beacon.mode, beacon.priority);
+            before.identity == beacon.identity && of(before) != of(&beacon)
+        });
+        self.partner = Partner::Heard(Box::new(beacon), 0);
+        self.firm |= by_hand || self.waits().is_none();
     }
 
     fn got(&mut self, got: VidSet) -> Vec<Act> {
@@ -378,6 +434,37 @@ impl Machine {
         both && other.fit && other.reaches == self.reaches
     }
 
+    /// What it would bridge if it need not wait: all but what it leaves to one that it shares with.
+    fn preferred(&self, partner: &Beacon) -> VidSet {
+        let shares = self.shares_with(partner);
+        let leaves =
+            |vid: &Vid| shares && self.settings.vlans[vid] % 2 == 1 && partner.has.contains(vid);
+        self.settings.vlans.keys().copied().filter(|vid| !leaves(vid)).collect()
+    }
+
+    /// What of that it may have to wait for: a partner that is as well as it is claims it.
+    fn held_off(&self, partner: &Beacon) -> VidSet {
+        let well = partner.fit && partner.reaches == self.reaches;
+        if !well {
+            return VidSet::new();
+        }
+        &(&self.preferred(partner) & &partner.claims) - &self.open
+    }
+
+    /// It holds off from what it would bridge as the better one, until when.
+    #[must_use]
+    pub fn waits(&self) -> Option<Failback> {
+        let Settings { mode, failback, .. } = self.settings;
+        let partner = self.partner()?;
+        let waits = failback != Failback::AtOnce
+            && !self.firm
+            && self.fit
+            && mode != Mode::Disabled
+            && self.is_better_than(partner)
+            && !self.held_off(partner).is_empty();
+        waits.then_some(failback)
+    }
+
     /// The VLANs that it should bridge.
     fn wanted(&self) -> VidSet {
         let all = || self.settings.vlans.keys().copied();
@@ -397,12 +484,17 @@ impl Machine {
         }
         let Some(partner) = self.partner() else { return all().collect() };
         if !self.is_better_than(partner) {
+            let may_claim = partner.fit && partner.claims.is_empty();
+            if may_claim && self.listened < PATIENCE {
+                return VidSet::new();
+            }
             return all().filter(|vid| !partner.claims.contains(vid)).collect();
         }
-        let shares = self.shares_with(partner);
-        let leaves =
-            |vid: &Vid| shares && self.settings.vlans[vid] % 2 == 1 && partner.has.contains(vid);
-        all().filter(|vid| !leaves(vid)).collect()
+        let preferred = self.preferred(partner);
+        match self.waits() {
+            Some(_) => &preferred - &self.held_off(partner),
+            None => preferred,
+        }
     }
 
     fn beacon(&self) -> Beacon {
@@ -435,6 +527,12 @@ impl Machine {
         self.partner().map(|beacon| (beacon.mode, beacon.priority))
     }
 
+    /// It bridges what a better partner has and does not claim.
+    fn is_left_to(&self, partner: &Beacon) -> bool {
+        let left = &(&self.open & &partner.has) - &partner.claims;
+        !left.is_empty() && (partner.claims.is_empty() || !self.shares_with(partner))
+    }
+
     /// What it is, and why.
     #[must_use]
     pub fn state(&self) -> (State, Cause) {
@@ -461,6 +559,9 @@ impl Machine {
             Some(partner) if !partner.fit && partner.mode != Mode::Disabled => {
                 Cause::PartnerInLimbo
             }
+            Some(_) if self.waits() == Some(Failback::ByHand) => Cause::StaysBack,
+            Some(_) if self.waits().is_some() => Cause::Waiting,
+            Some(partner) if !better && self.is_left_to(partner) => Cause::PartnerWaits,
             Some(partner) if self.shares_with(partner) => Cause::Shared,
             Some(partner) if partner.mode != Mode::Disabled && partner.reaches != self.reaches => {
                 if better {

@@ -394,6 +394,11 @@ objects! {
         NETADDR: str = Text { bytes_max: 15 }, Is("0"), Live, "",
             "An IPv4 address outside that is asked for each second, such as the gateway's, without a tag and by ARP; 0: none. Of two partners, the one that it answers \
              is preferred, before `ha_mode` and `priority`; three questions in a row without an answer count as none, and three with one as one again.";
+        FB_DELAY: u64 = Number { min: 0, max: 3600 }, Is("0"), Live, "seconds",
+            "How long it waits, as the better one, before it takes the bridge back from a partner that is well, when its own trouble is over or it was started; 0: not at all. It waits \
+             for no partner that has trouble, nor after a change of `ha_mode` or `priority` of either.";
+        NOAUTO_FAILBACK: bool = Switch, Is("false"), Live, "",
+            "It does not take the bridge back by itself, however long it waits: only when the partner has trouble, or after such a change.";
         THREAD: u64 = Number { min: 0, max: 0 }, Is("0"), Live, "",
             "0: the channels bridge, each for the queues that it has. Threads of its own, as the original has with 1, there are none.";
     }

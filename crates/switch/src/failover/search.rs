@@ -1,7 +1,7 @@
 //! All orders of everything that can happen to two adapters, breadth first: no VLAN ever has two bridges, and from everywhere there is a way to one.
 //!
 //! What can happen: beats in any order; beacons lost, doubled, overtaken; a process stopped and continued, killed (its tokens are free) and started,
-//! both at once at the beginning; links down and up; addresses that answer and do not; other settings; the data path quiet at any time after a close, or not yet.
+//! both at once at the beginning; links down and up; addresses that answer and do not; other settings; a wait before the bridge goes back that ends at any time or never; the data path quiet at any time after a close, or not yet.
 //!
 //! With leases for locks: renewals at any time or never; deadlines that pass, also while a process is stopped; leases that run out after them; tokens that are had and
 //! not told of yet, or never; a process killed with or without who renews for it, its tokens free at once or when its lease runs out.
@@ -69,6 +69,8 @@ enum Happens {
     Link(bool),
     Reaches(bool),
     Reload,
+    /// It has waited for as long as it should.
+    Waited,
     Quiet,
     /// With who renews for it.
     KillBoth,
@@ -99,7 +101,7 @@ const WITH_LEASES: [Happens; 8] = [
     Happens::GhostRunsOut,
 ];
 
-const HAPPENS: [Happens; 12] = [
+const HAPPENS: [Happens; 13] = [
     Happens::Beat,
     Happens::Hears { newest: false, again: false },
     Happens::Hears { newest: false, again: true },
@@ -111,6 +113,7 @@ const HAPPENS: [Happens; 12] = [
     Happens::Start,
     Happens::Link(false),
     Happens::Link(true),
+    Happens::Waited,
     Happens::Quiet,
 ];
 
@@ -214,6 +217,9 @@ impl Case {
                 node.setting = (node.setting + 1) % self.settings[who].len();
                 let settings = self.settings[who][node.setting].clone();
                 world.step(who, Event::Settings(settings));
+            }
+            Happens::Waited if node.machine.as_ref()?.waits() == Some(Failback::Delayed) => {
+                world.step(who, Event::Waited);
             }
             Happens::Quiet if !node.stops.is_empty() => {
                 let stops = std::mem::take(&mut node.stops);
@@ -332,7 +338,7 @@ impl World {
             }
         }
         let hears = Happens::Hears { newest: true, again: false };
-        let all = [Happens::Beat, hears, Happens::Quiet];
+        let all = [Happens::Beat, hears, Happens::Quiet, Happens::Waited];
         let leased = [Happens::Notice, Happens::Renew, Happens::Sync, Happens::Answer];
         let leased = if case.leases { &leased[..] } else { &[] };
         for _ in 0..4 * PATIENCE {
@@ -371,6 +377,8 @@ impl World {
         // What does not yield keeps what it has, also of one that came to be like it.
         let free = first != second || !matches!(first.0, Mode::Sharing | Mode::Disabled);
         let worse = usize::from(one < other);
+        let better = self.nodes[1 - worse].machine.as_ref().expect("it lives");
+        let free = free && better.settings.failback != Failback::ByHand;
         let strays = free && fit(0) && fit(1) && !self.nodes[worse].bridges.is_empty();
         strays.then_some("a bridge at the wrong one")
     }
@@ -440,6 +448,13 @@ fn cases() -> Vec<Case> {
         Case::of([&[Auto, Standby], &[Auto]], [1, 1], &one),
         Case::of([&[Standby], &[Auto, Disabled]], [1, 2], &one),
         Case::of([&[Sharing, Auto], &[Sharing]], [1, 2], &two),
+        // The better one waits, or does not come back by itself; and its partner likewise.
+        back(Case::of([&[Auto], &[Auto]], [1, 2], &one), [Failback::Delayed, Failback::AtOnce]),
+        back(Case::of([&[Auto, Standby], &[Auto]], [1, 1], &one), [Failback::Delayed; 2]),
+        back(Case::of([&[Auto], &[Auto, Standby]], [1, 2], &one), [Failback::ByHand; 2]),
+        back(Case::of([&[Sharing], &[Sharing]], [1, 2], &two), [Failback::Delayed; 2]),
+        asking(back(Case::of([&[Auto], &[Auto]], [1, 2], &one), [Failback::Delayed; 2])),
+        leased(back(Case::of([&[Auto], &[Auto]], [1, 2], &one), [Failback::Delayed; 2])),
         asking(Case::of([&[Auto], &[Auto]], [1, 2], &one)),
         asking(Case::of([&[Sharing], &[Sharing, Standby]], [1, 2], &two)),
         leased(Case::of([&[Auto], &[Auto]], [1, 2], &one)),
@@ -447,6 +462,13 @@ fn cases() -> Vec<Case> {
         Case { later: true, ..leased(Case::of([&[Auto, Standby], &[Auto]], [1, 1], &one)) },
         Case { later: true, ..leased(Case::of([&[Sharing], &[Sharing]], [1, 2], &two)) },
     ]
+}
+
+fn back(mut case: Case, failback: [Failback; 2]) -> Case {
+    for (settings, failback) in case.settings.iter_mut().zip(failback) {
+        settings.iter_mut().for_each(|settings| settings.failback = failback);
+    }
+    case
 }
 
 fn asking(case: Case) -> Case {
@@ -486,6 +508,7 @@ fn what_is_broken_on_purpose_is_found() {
         (Planted::NeverYields, "a bridge at the wrong one"),
         (Planted::StaysInLimbo, "a bridge whose link is down"),
         (Planted::IgnoresAnswers, "a bridge at the wrong one"),
+        (Planted::WaitsForever, "a bridge at the wrong one"),
         (Planted::OutlivesItsLease, "a bridge without its token"),
         (Planted::RenewsWithoutLoss, "a bridge without its token"),
         (Planted::RenewsBeforeQuiet, "a bridge without its token"),

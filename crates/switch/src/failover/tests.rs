@@ -12,7 +12,7 @@ pub(super) fn vids(numbers: &[u16]) -> VidSet {
 
 pub(super) fn settings(mode: Mode, priority: u8, vlans: &[(u16, u16)]) -> Settings {
     let vlans = vlans.iter().map(|(number, trunk)| (vid(*number), *trunk)).collect();
-    Settings { mode, priority, vlans }
+    Settings { mode, priority, failback: Failback::AtOnce, vlans }
 }
 
 /// Two adapters that hear each other, and the tokens of what they bridge.
@@ -213,4 +213,131 @@ fn nothing_is_given_back_before_it_is_quiet() {
     assert_eq!(one.state().1, Cause::Yielding);
     assert_eq!(one.step(Event::Quiet), [Act::GiveBack(vids(&[10, 20]))]);
     assert_eq!(one.step(Event::Beat)[0], Act::Take(vids(&[10, 20])));
+}
+
+/// A pair of which the first one is the better one, comes back so, and has just returned to a partner that bridges.
+fn returned(failback: Failback) -> Pair {
+    let vlans = [(10, 0), (20, 1)];
+    let better = || Settings { failback, ..settings(Mode::Auto, 1, &vlans) };
+    let mut pair = pair(better(), settings(Mode::Auto, 2, &vlans));
+    // Nobody to wait for when both start.
+    assert_eq!(pair.states(), [State::Primary, State::Backup]);
+    pair.tell(0, Event::Link(false));
+    assert_eq!(pair.states(), [State::Limbo, State::Primary]);
+    pair.tell(0, Event::Link(true));
+    pair
+}
+
+#[test]
+fn who_comes_back_waits_as_long_as_it_is_told() {
+    let mut at_once = returned(Failback::AtOnce);
+    assert_eq!(at_once.states(), [State::Primary, State::Backup]);
+    at_once.settle();
+
+    let mut pair = returned(Failback::Delayed);
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    let causes = [0, 1].map(|who| pair.machines[who].state().1);
+    assert_eq!(causes, [Cause::Waiting, Cause::PartnerWaits]);
+    assert_eq!(pair.machines[0].waits(), Some(Failback::Delayed));
+    pair.tell(0, Event::Waited);
+    assert_eq!(pair.states(), [State::Primary, State::Backup]);
+    assert_eq!(pair.machines[0].waits(), None);
+    // A wait that ended says nothing of the next one.
+    pair.tell(0, Event::Link(false));
+    pair.tell(0, Event::Link(true));
+    assert_eq!(pair.machines[0].waits(), Some(Failback::Delayed));
+    // It is started anew.
+    let settings = pair.machines[0].settings().clone();
+    pair.tokens.retain(|_, holder| *holder != 0);
+    pair.machines[0] = Machine::new(3, settings);
+    pair.settle();
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    // What the address says is a return, too.
+    pair.tell(0, Event::Waited);
+    pair.tell(0, Event::Reaches(false));
+    pair.tell(0, Event::Reaches(true));
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+
+    let mut never = returned(Failback::ByHand);
+    never.tell(0, Event::Waited);
+    assert_eq!(never.states(), [State::Backup, State::Primary]);
+    assert_eq!(never.machines[0].state().1, Cause::StaysBack);
+}
+
+/// A fault of the partner is none of its returns, and neither is somebody's hand.
+#[test]
+fn nobody_waits_for_a_partner_that_is_worse_off() {
+    let faults: [&dyn Fn(&mut Pair); 4] = [
+        &|pair| pair.tell(1, Event::Link(false)),
+        &|pair| pair.tell(1, Event::Reaches(false)),
+        &|pair| {
+            // It is killed.
+            pair.tokens.clear();
+            pair.machines[1] = Machine::new(2, pair.machines[1].settings().clone());
+            let acts = pair.machines[0].step(Event::Gone);
+            pair.carry_out(0, acts);
+            let acts = pair.machines[0].step(Event::Beat);
+            pair.carry_out(0, acts);
+            pair.settle();
+        },
+        &|pair| {
+            let mode = Mode::Standby;
+            let settings = Settings { mode, ..pair.machines[1].settings().clone() };
+            pair.tell(1, Event::Settings(settings));
+        },
+    ];
+    for (number, fault) in faults.into_iter().enumerate() {
+        for failback in [Failback::Delayed, Failback::ByHand] {
+            let mut pair = returned(failback);
+            fault(&mut pair);
+            assert_eq!(pair.states()[0], State::Primary, "fault {number}, {failback:?}");
+        }
+    }
+    let hands: [fn(&mut Settings); 4] = [
+        |all| all.failback = Failback::AtOnce,
+        |all| all.priority = 0,
+        |all| all.mode = Mode::Disabled,
+        |all| all.mode = Mode::Sharing,
+    ];
+    for (number, hand) in hands.into_iter().enumerate() {
+        let mut pair = returned(Failback::ByHand);
+        let mut settings = pair.machines[0].settings().clone();
+        hand(&mut settings);
+        pair.tell(0, Event::Settings(settings.clone()));
+        assert_eq!(pair.states(), [State::Primary, State::Backup], "hand {number}");
+    }
+    // Of two that share the returning one waits for its part, and keeps nothing from the other.
+    let mut pair = returned(Failback::Delayed);
+    for who in [1, 0] {
+        let mode = Mode::Sharing;
+        let settings = Settings { mode, ..pair.machines[who].settings().clone() };
+        pair.tell(who, Event::Settings(settings));
+    }
+    assert_eq!(pair.states(), [State::PrimarySharing, State::BackupSharing]);
+    assert_eq!(pair.machines[1].state().1, Cause::Shared);
+    pair.tell(0, Event::Link(false));
+    pair.tell(0, Event::Link(true));
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
+    let causes = [0, 1].map(|who| pair.machines[who].state().1);
+    assert_eq!(causes, [Cause::Waiting, Cause::PartnerWaits]);
+    pair.tell(0, Event::Waited);
+    assert_eq!(pair.states(), [State::PrimarySharing, State::BackupSharing]);
+}
+
+/// A lease that was lost, and the partner that has it since.
+#[test]
+fn a_lost_lease_is_a_return_as_well() {
+    let vlans = [(10, 0)];
+    let better = Settings { failback: Failback::ByHand, ..settings(Mode::Auto, 1, &vlans) };
+    let mut pair = pair(better, settings(Mode::Auto, 2, &vlans));
+    let acts = pair.machines[0].step(Event::Lost(vids(&[10])));
+    assert_eq!(acts, [Act::Close(vids(&[10]))]);
+    assert_eq!(pair.machines[0].step(Event::Quiet), [Act::GiveBack(vids(&[10]))]);
+    pair.tokens.clear();
+    let acts = pair.machines[1].step(Event::Gone);
+    pair.carry_out(1, acts);
+    let acts = pair.machines[1].step(Event::Beat);
+    pair.carry_out(1, acts);
+    pair.settle();
+    assert_eq!(pair.states(), [State::Backup, State::Primary]);
 }

@@ -47,8 +47,8 @@ pub(super) fn make(context: &Context<'_>, typed: &Words) -> Result<String, Failu
 /// Attributes of the original that there are not, with why, or what there is instead.
 const NOT_BUILT: &[(&[&str], &str)] = &[
     (
-        &["fb_delay", "noauto_failback", "health_time", "link_time", "adapter_reset"],
-        "there is no such part of failover: see ha_mode, ctl_chan, token, priority, netaddr and link",
+        &["health_time", "link_time", "adapter_reset"],
+        "there is no such part of failover: see ha_mode, ctl_chan, token, priority, netaddr, fb_delay, noauto_failback and link",
     ),
     (
         &["thread", "nthreads", "queue_size", "hash_algo"],

@@ -141,6 +141,10 @@ fn a_shared_adapter_inside() {
     });
     assert_eq!(server.ok("ioscli lsdev -dev ent2 -attr netaddr"), "value\n\n192.0.2.1\n");
     server.ok("ioscli chdev -dev ent2 -attr netaddr=0");
+    server.ok("ioscli chdev -dev ent2 -attr fb_delay=10 noauto_failback=yes");
+    let attributes = server.ok("ioscli lsdev -dev ent2 -attr");
+    assert!(attributes.contains("noauto_failback"), "{attributes}");
+    assert_eq!(server.ok("ioscli lsdev -dev ent2 -attr fb_delay"), "value\n\n10\n");
     server.until("limbo: lo is down", |server| server.ok("sea show ent2").contains("LIMBO"));
     server.ok("sea set ent2 --link ent1");
     server.ok("sea check");

@@ -5,7 +5,7 @@ use super::narrow16;
 use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
-use spec::{EthernetSpec, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
+use spec::{EthernetSpec, Failback, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -106,6 +106,11 @@ fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<Failover
         link: s::LINK.of(set).unwrap_or(interface).to_owned(),
         leaves: leaves.collect(),
         netaddr: netaddr(s::NETADDR.of(set).unwrap_or("0")).unwrap_or_default(),
+        failback: match (s::NOAUTO_FAILBACK.value(set), s::FB_DELAY.value(set)) {
+            (true, _) => Failback::Never,
+            (false, 0) => Failback::AtOnce,
+            (false, seconds) => Failback::After(u16::try_from(seconds).unwrap_or(u16::MAX)),
+        },
     })
 }
 
