@@ -6,7 +6,7 @@
 use protocol::message::{
     Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Selection, VERSION,
 };
-use protocol::message::{UplinkKind, UplinkSpec, VolumeKind, VolumeSpec};
+use protocol::message::{AdapterSpec, DeviceSpec, UplinkKind, UplinkSpec, VolumeKind, VolumeSpec};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use spec::Failback;
@@ -214,6 +214,11 @@ impl Link for SocketLink {
             Request::PutPool(spec) if !spec.mirror.is_empty() => (16, "mirror storage pools"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),
+            Request::PutAdapter(AdapterSpec { device: DeviceSpec::Ethernet(card), .. })
+                if !card.is_plain() =>
+            {
+                (18, "do all that is asked of a virtual Ethernet adapter")
+            }
             _ => (0, ""),
         };
         if self.minor < since {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use channel::Never;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
-use spec::EthernetSpec;
-use switch::{Guard, Mac, Offloads, PortSpec, Takes, Vid, Vids};
+use spec::{EthernetSpec, GuardSpec};
+use switch::{Guard, Mac, Offloads, PortSpec, Prefix, Takes, Vid, Vids};
 
 use crate::config::{self, feature};
 use crate::handler::{Behind, NetHandler};
@@ -37,7 +37,7 @@ impl NetDevice {
             vids: spec.vids.iter().copied().filter_map(Vid::new).collect::<Vids>(),
             takes: Takes { offloads: takes, mtu: usize::from(spec.mtu.min(told)) },
             may: config::may(features),
-            guard: Guard { macs, ..Guard::default() },
+            guard: Guard { macs, ..guard(&spec.guard) },
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         }
     }
@@ -47,6 +47,14 @@ impl NetDevice {
         let features = self.features.load(Relaxed);
         let _ = self.network.set(&self.port, (features != 0).then(|| self.port_spec(features)));
     }
+}
+
+/// What a client may say of itself, beside its MAC address.
+fn guard(spec: &GuardSpec) -> Guard {
+    let GuardSpec { addresses, dhcp_server, router } = spec;
+    let addresses =
+        addresses.iter().map(|it| Prefix { address: it.address, bits: it.bits }).collect();
+    Guard { macs: Vec::new(), addresses, dhcp_server: *dhcp_server, router: *router }
 }
 
 impl Drop for NetDevice {
@@ -90,9 +98,9 @@ impl Device for NetDevice {
         if let (DeviceSpec::Ethernet(live), DeviceSpec::Ethernet(next)) =
             (&mut live.device, &next.device)
         {
-            let EthernetSpec { pvid, vids, any_mac, guest_offloads, .. } = next.clone();
-            (live.pvid, live.vids, live.any_mac) = (pvid, vids, any_mac);
-            live.guest_offloads = guest_offloads;
+            // What the client was told stays.
+            let EthernetSpec { network, mac, mtu, .. } = live.clone();
+            *live = EthernetSpec { network, mac, mtu, ..next.clone() };
         }
     }
 

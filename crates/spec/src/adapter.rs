@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ScsiSpec;
+use crate::{EthernetSpec, ScsiSpec};
 
 /// An adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,40 +54,6 @@ pub enum DeviceSpec {
     Scsi(ScsiSpec),
     /// A network card.
     Ethernet(EthernetSpec),
-}
-
-/// A network card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EthernetSpec {
-    /// The virtual switch that it is connected to, by name: adapters of one data plane with the same reach each other.
-    pub network: String,
-    /// Its MAC address.
-    pub mac: [u8; 6],
-    /// Whether the client may send from other MAC addresses.
-    pub any_mac: bool,
-    /// Longest packet behind the Ethernet header, in bytes.
-    pub mtu: u16,
-    /// VLAN of its frames without a tag.
-    pub pvid: u16,
-    /// VLANs of its frames with a tag.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vids: Vec<u16>,
-    /// Whether checksums and segmentation of frames for it may be left to the client, as far as it has negotiated that.
-    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
-    pub guest_offloads: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl EthernetSpec {
-    /// A card of a network, with what nobody set.
-    #[must_use]
-    pub fn on(network: &str, mac: [u8; 6]) -> EthernetSpec {
-        let (network, vids) = (network.to_owned(), Vec::new());
-        EthernetSpec { network, mac, any_mac: true, mtu: 1500, pvid: 1, vids, guest_offloads: true }
-    }
 }
 
 /// A block device.

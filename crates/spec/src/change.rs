@@ -153,7 +153,7 @@ fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
 }
 
 fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
-    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids, guest_offloads } = now;
+    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids, guest_offloads, guard } = now;
     gravest([
         (Recreate, *network != then.network),
         // These the client was told.
@@ -161,6 +161,7 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (NextConnect, *mtu != then.mtu),
         (Live, *any_mac != then.any_mac),
         (Live, *guest_offloads != then.guest_offloads),
+        (Live, *guard != then.guard),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])

@@ -9,6 +9,7 @@
 
 mod adapter;
 pub mod change;
+mod ethernet;
 mod identity;
 mod kinds;
 mod pool;
@@ -16,10 +17,9 @@ mod scsi;
 mod uplink;
 mod volume;
 
-pub use adapter::{
-    AdapterSpec, BlockSpec, DeviceSpec, EthernetSpec, Placement, SocketRole, WaitMode,
-};
+pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
 pub use change::Change;
+pub use ethernet::{EthernetSpec, GuardSpec, PrefixSpec};
 pub use identity::FileIdentity;
 pub use kinds::*;
 pub use pool::{PoolSpec, SnapshotSpec};

@@ -58,9 +58,15 @@ mod icmpv6 {
     pub(super) const REDIRECT: u8 = 137;
 }
 
+/// Whether what is in a frame with a length for a type may be taken for a packet: a SNAP header, whatever the length says.
+fn is_wrapped(view: &View<'_>) -> bool {
+    const SNAP: u8 = 0xaa;
+    view.ethertype() < 1536 && view.head().get(view.l3()).is_none_or(|dsap| dsap & 0xfe == SNAP)
+}
+
 impl Guard {
     /// Judges a frame that the port sent. Headers that cannot be followed are refused from a port with any guard, or a server or a router
-    /// would hide behind them (RFC 7113).
+    /// would hide behind them (RFC 7113), and so are packets in LLC and SNAP, which some stations read as if they were not (CVE-2021-27854).
     pub(crate) fn check(&self, view: &View<'_>) -> Result<(), Reason> {
         if !self.may_be(view.source()) {
             return Err(Reason::SpoofMac);
@@ -71,6 +77,7 @@ impl Guard {
         match Packet::of(view) {
             Packet::Unclear => Err(Reason::HeaderChain),
             Packet::Other if view.ethertype() == 0x0806 => Err(Reason::SpoofArp),
+            Packet::Other if is_wrapped(view) => Err(Reason::HeaderChain),
             Packet::Other => Ok(()),
             Packet::Arp(arp) => self.arp(&arp),
             Packet::Ip(ip) => self.source(view, &ip).and_then(|()| self.upper(view, &ip)),
@@ -116,13 +123,16 @@ impl Guard {
         }
         match ip.protocol {
             protocol::UDP => {
-                let (from, _) = ip.ports(view).ok_or(Reason::HeaderChain)?;
-                let server = from == if ip.source.is_ipv4() { 67 } else { 547 };
-                if server && !self.dhcp_server { Err(Reason::DhcpServer) } else { Ok(()) }
+                let (from, to) = ip.ports(view).ok_or(Reason::HeaderChain)?;
+                // Clients read what comes to their port, whichever it comes from.
+                let (server, client) = if ip.source.is_ipv4() { (67, 68) } else { (547, 546) };
+                let serves = from == server || to == client;
+                if serves && !self.dhcp_server { Err(Reason::DhcpServer) } else { Ok(()) }
             }
             protocol::ICMP if ip.source.is_ipv4() && !self.router => {
+                // A redirect, and a router's advertisement (RFC 1256).
                 match ip.upper(view).first().ok_or(Reason::HeaderChain)? {
-                    5 => Err(Reason::RouterAdvert),
+                    5 | 9 => Err(Reason::RouterAdvert),
                     _ => Ok(()),
                 }
             }

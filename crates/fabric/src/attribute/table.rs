@@ -164,6 +164,14 @@ objects! {
         ANY_MAC of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "The client may send from other MAC addresses than its own, as one with a bridge of its own does. Off: such frames are lost, and \
              nobody else of the network can have its address.";
+        ADDRESSES of(ETHERNET): str = Text { bytes_max: 1024 }, Is(""), Live, "",
+            "IP addresses that the client may use, and no others: addresses and networks, such as `10.0.0.5,fd00::/64`; empty: any. What it sends from another \
+             one, or claims to have by ARP or neighbour discovery, is lost. IPv6 addresses of the link (fe80::/10) are free unless one is listed.";
+        DHCP_SERVER of(ETHERNET): bool = Switch, Is("true"), Live, "",
+            "The client may answer as a DHCP server. Off: such answers are lost.";
+        ROUTER of(ETHERNET): bool = Switch, Is("true"), Live, "",
+            "The client may be a router of its network. Off: what it says as one (router advertisements, redirects) is lost, and its questions for memberships of \
+             multicast groups are not followed. It may still forward packets.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
              switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";

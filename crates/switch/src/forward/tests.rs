@@ -312,6 +312,17 @@ fn a_guarded_port_speaks_for_itself_alone() {
         (ipv4(17, [0; 4], [255; 4], &udp(68, 53)), Err(SpoofIp)),
         (ipv4(17, mine, yours, &udp(67, 68)), Err(DhcpServer)),
         (first(17, &udp(67, 68)), Err(DhcpServer)),
+        (ipv4(17, mine, yours, &udp(53, 68)), Err(DhcpServer)),
+        (ipv6(17, OWN, OTHER, &[0, 53, 2, 0x22, 0, 8, 0, 0]), Err(DhcpServer)),
+        (ipv4(1, mine, yours, &[9, 0, 0, 0]), Err(RouterAdvert)),
+        // In SNAP, with a length that is right, and one that is not; and a frame that is no packet: a bridge's (STP).
+        (
+            [&[0, 36, 0xaa, 0xaa, 3, 0, 0, 0][..], &ipv4(17, yours, mine, &udp(67, 68))].concat(),
+            Err(HeaderChain),
+        ),
+        ([&[5, 0xff, 0xab, 0xaa, 3, 0, 0, 0][..], &arp(2, me, yours)].concat(), Err(HeaderChain)),
+        ([&[0x81, 0, 0, 1, 0, 9][..], &[0xaa; 46]].concat(), Err(HeaderChain)),
+        ([&[0, 38][..], &[0x42, 0x42, 3], &[0; 43]].concat(), Ok(())),
         (ipv4(17, mine, yours, &[]), Err(HeaderChain)),
         (ipv4(1, mine, yours, &[5, 0, 0, 0]), Err(RouterAdvert)),
         (ipv4(1, mine, yours, &[8, 0, 0, 0]), Ok(())),

@@ -3,7 +3,7 @@
 use super::{Between, of};
 use crate::model::resolve::Wanted;
 use crate::model::resolve::network::mac_text;
-use protocol::message::{AdapterSpec, DeviceSpec, EthernetSpec};
+use protocol::message::{AdapterSpec, DeviceSpec, EthernetSpec, GuardSpec, PrefixSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn card(spec: &AdapterSpec) -> Option<&EthernetSpec> {
@@ -41,6 +41,9 @@ pub(super) fn lost(before: &AdapterSpec, after: &AdapterSpec) -> Option<String> 
         let mac = mac_text(after.mac);
         return Some(format!("what it sends from other MAC addresses than {mac}"));
     }
+    if let Some(what) = held_to(&before.guard, &after.guard) {
+        return Some(what.to_owned());
+    }
     (after.mtu < before.mtu).then(|| {
         let mtu = after.mtu;
         format!(
@@ -48,6 +51,19 @@ pub(super) fn lost(before: &AdapterSpec, after: &AdapterSpec) -> Option<String> 
             before.mtu
         )
     })
+}
+
+/// What a client may no longer say of itself.
+fn held_to(before: &GuardSpec, after: &GuardSpec) -> Option<&'static str> {
+    let kept = |it: &PrefixSpec| after.addresses.iter().any(|other| other.covers(it));
+    let all = !before.addresses.is_empty() && before.addresses.iter().all(kept);
+    if !after.addresses.is_empty() && !all {
+        return Some("what it sends from IP addresses that are not in `addresses`");
+    }
+    if before.dhcp_server && !after.dhcp_server {
+        return Some("what it answers as a DHCP server");
+    }
+    (before.router && !after.router).then_some("what it says as a router")
 }
 
 /// By data plane and network: the VLANs that uplinks connect to the outside.

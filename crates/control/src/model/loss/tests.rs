@@ -153,6 +153,17 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
             "what it sends from other MAC addresses than 02:00:00:00:00:07",
         ),
         (
+            "vlans=\"10,30\"",
+            "vlans=\"10,30\"\naddresses=\"10.0.0.5\"",
+            "what it sends from IP addresses that are not in `addresses`",
+        ),
+        (
+            "vlans=\"10,30\"",
+            "vlans=\"10,30\"\ndhcp_server=false",
+            "what it answers as a DHCP server",
+        ),
+        ("vlans=\"10,30\"", "vlans=\"10,30\"\nrouter=false", "what it says as a router"),
+        (
             "mtu=9000",
             "mtu=1500",
             "packets of more than 1500 bytes when it connects again: it was told 9000",
@@ -176,6 +187,18 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
     ] {
         assert_eq!(lost("e", NET, &NET.replace(from, to)), None, "{to}");
     }
+    let guarded = |addresses: &str| format!("{NET}addresses=\"{addresses}\"\nrouter=false\n");
+    for (from, to, loses) in [
+        ("10.0.0.5", "10.0.0.0/24", false),
+        ("10.0.0.0/24,fd00::5", "fd00::/64,10.0.0.0/16", false),
+        ("10.0.0.5", "", false),
+        ("10.0.0.0/24", "10.0.0.0/25,10.0.0.128/26", true),
+        ("10.0.0.5,fd00::5", "10.0.0.5", true),
+        ("0.0.0.0/0", "::/0", true),
+    ] {
+        assert_eq!(lost("e", &guarded(from), &guarded(to)).is_some(), loses, "{from} {to}");
+    }
+    assert_eq!(lost("e", &guarded(""), NET), None);
     // Another card of the machine has the same way out.
     let two = format!(
         "{NET}[network.m]\n[uplink.um]\nnetwork=\"m\"\nvlans=\"10\"\n[adapter.g]\nkind=\"ethernet\"\nnetwork=\"m\"\nvlans=\"10\"\n"

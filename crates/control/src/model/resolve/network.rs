@@ -5,9 +5,12 @@ use super::narrow16;
 use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
-use spec::{EthernetSpec, Failback, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
+use spec::{
+    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, UplinkKind,
+    UplinkSpec,
+};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
@@ -45,6 +48,48 @@ pub fn vlans(text: &str) -> Option<Vec<u16>> {
     Some(vlans)
 }
 
+/// IP addresses and networks, as `10.0.0.5,fd00::/64`; in order, each once.
+///
+/// # Errors
+///
+/// What is wrong with one of them.
+pub fn addresses(text: &str) -> Result<Vec<PrefixSpec>, String> {
+    let parts = text.split(',').map(str::trim).filter(|_| !text.is_empty());
+    let mut all = parts.map(prefix).collect::<Result<Vec<PrefixSpec>, String>>()?;
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+fn prefix(text: &str) -> Result<PrefixSpec, String> {
+    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+    let address: IpAddr =
+        address.parse().map_err(|_| format!("`{text}` is no IP address and no network"))?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let is_number = text.contains('/');
+    let bits: u8 = match bits.parse() {
+        Ok(bits) if bits <= most => bits,
+        _ if is_number => {
+            return Err(format!("`{text}` is no network: it has 0 to {most} bits behind the `/`"));
+        }
+        _ => most,
+    };
+    if address.is_multicast() {
+        return Err(format!("`{text}` is a group, which nobody has for an address"));
+    }
+    // Who writes an interface's address with its mask may mean the one or the other.
+    let rest = match address {
+        IpAddr::V4(v4) => v4.to_bits().checked_shl(bits.into()).unwrap_or(0) != 0,
+        IpAddr::V6(v6) => v6.to_bits().checked_shl(bits.into()).unwrap_or(0) != 0,
+    };
+    if rest {
+        return Err(format!(
+            "`{text}` may be the one address or the network: leave `/{bits}` out, or let the rest of it be 0"
+        ));
+    }
+    Ok(PrefixSpec { address, bits })
+}
+
 /// What a client sees of its network.
 pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
     use attr::adapter as a;
@@ -58,6 +103,11 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
         mtu: narrow16(attr::network::MTU.value(&network)),
         pvid: narrow16(a::PVID.value(set)),
         vids: vlans(a::VLANS.value(set)).unwrap_or_default(),
+        guard: GuardSpec {
+            addresses: addresses(a::ADDRESSES.value(set)).unwrap_or_default(),
+            dhcp_server: a::DHCP_SERVER.value(set),
+            router: a::ROUTER.value(set),
+        },
         ..EthernetSpec::on(name, mac)
     }
 }
@@ -207,6 +257,33 @@ mod tests {
         assert_eq!(vlans("20-22, 10,21"), Some(vec![10, 20, 21, 22]));
         for bad in ["0", "4095", "5-3", "a", "1,", "1-2-3"] {
             assert_eq!(vlans(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_they_are_written() {
+        let read = |text| {
+            addresses(text)
+                .map(|all| all.iter().map(|it| format!("{}/{}", it.address, it.bits)).collect())
+        };
+        assert_eq!(read(""), Ok(Vec::new()));
+        let some = read("fd00::5, 10.1.0.0/16,10.0.0.5,10.0.0.5, 0.0.0.0/0,::/0").unwrap();
+        assert_eq!(some, ["0.0.0.0/0", "10.0.0.5/32", "10.1.0.0/16", "::/0", "fd00::5/128"]);
+        for (bad, why) in [
+            ("10.0.0", "is no IP address"),
+            ("10.0.0.5,", "is no IP address"),
+            ("10.0.0.0/33", "it has 0 to 32 bits"),
+            ("10.0.0.0/", "it has 0 to 32 bits"),
+            ("10.0.0.0/x", "it has 0 to 32 bits"),
+            ("fd00::/129", "it has 0 to 128 bits"),
+            ("10.0.0.5/24", "may be the one address or the network"),
+            ("10.0.0.5/0", "may be the one address or the network"),
+            ("fd00::1/127", "may be the one address or the network"),
+            ("224.0.0.0/4", "is a group"),
+            ("ff02::1", "is a group"),
+        ] {
+            let refused = read(bad).unwrap_err();
+            assert!(refused.contains(why), "{bad}: {refused}");
         }
     }
 }

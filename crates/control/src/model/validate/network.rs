@@ -125,6 +125,9 @@ fn card(desired: &Desired, name: &str, set: &Attributes) -> Result<(), ApiError>
         let problem = format!("`{text}` is no MAC address of a station");
         return refuse(name, &a::MAC, &problem, "write it as 02:00:5e:00:00:01, or leave it out");
     }
+    if let Err(problem) = network::addresses(a::ADDRESSES.value(set)) {
+        return refuse(name, &a::ADDRESSES, &problem, "write them as 10.0.0.5,fd00::/64");
+    }
     let queues = a::QUEUES.value(set);
     let most = super::queues_max(AdapterKind::Ethernet);
     if queues > most {

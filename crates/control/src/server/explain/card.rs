@@ -65,6 +65,14 @@ fn remedy(reason: &str) -> &'static str {
         "port_down" => "see whether the client of the other adapter has gone",
         "mtu_exceeded" => "lower the MTU in the guest, or raise that of the network",
         "spoof_mac" => "give the guest the address of `mac`, or set `any_mac`",
+        "spoof_arp" | "spoof_ip" | "spoof_nd" => {
+            "give the guest an address of `addresses`, or add its own there; one that forwards for others needs theirs"
+        }
+        "dhcp_server" => "stop the DHCP server in the guest, or set `dhcp_server`",
+        "router_advert" => "stop what advertises routes in the guest (radvd), or set `router`",
+        "header_chain" => {
+            "it sends what cannot be judged while it is held to `addresses`, `dhcp_server` or `router`; lift these if it has to"
+        }
         "rx_buffer_too_small" => "use a driver with mergeable buffers (QEMU: mrg_rxbuf=on)",
         "standby" => {
             "another server bridges the VLAN, or this one has no token: see `trunkline sea show`"
