@@ -67,10 +67,10 @@ impl Receiver {
     pub(crate) fn look(&mut self, io: &mut Io, queue: &mut RunningQueue) -> Result<(), QueueError> {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
-        let now_ns = replica.catch_up();
+        replica.catch_up();
         let tracer = replica.tracer();
         let switch = &mut replica.switch;
-        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }))
+        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, watch }))
     }
 
     /// Takes in a frame from a queue of the same channel, and counts what becomes of it. An error is one of the ring.
@@ -197,13 +197,13 @@ impl Receiver {
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        Around { switch, now_ns, .. }: &mut Around<'_, W>,
+        Around { switch, .. }: &mut Around<'_, W>,
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<Fate, QueueError> {
         let Receiver { scratch, buffers, header, mergeable, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
-        let pieces = switch.adapt(*now_ns, egress, view, offload, scratch);
+        let pieces = switch.adapt(egress, view, offload, scratch);
         let mut pieces = match pieces {
             Ok(pieces) => pieces,
             Err(reason) => return Ok(Fate::Lost(reason)),

@@ -197,7 +197,7 @@ pub(crate) fn send<W: Watch>(
             replica.switch.lost(egress.port, reason);
             queue.count(counter_of(reason), 1);
             let switch = &mut replica.switch;
-            Around { switch, now_ns, watch }.note(&frame, Decision::Lost(reason));
+            Around { switch, watch }.note(&frame, Decision::Lost(reason));
         }
     }
     Ok(view.len())
@@ -212,7 +212,8 @@ fn hand_over<W: Watch>(
     number: u16,
 ) -> Result<(), Reason> {
     let way = replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)?;
-    let around = &mut Around { switch: &mut replica.switch, now_ns, watch };
+    replica.switch.admits(now_ns, frame.egress, frame.view.len())?;
+    let around = &mut Around { switch: &mut replica.switch, watch };
     match way {
         Way::Away(port, pair) => {
             let pair = &port.pairs[pair];

@@ -253,7 +253,7 @@ impl Uplink {
             self.asking = self.waiting.port.asks.question();
         }
         let switch = &mut replica.switch;
-        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, now_ns, watch }));
+        unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, watch }));
         self.settle();
     }
 
@@ -428,7 +428,7 @@ impl Uplink {
                 self.read(io, queue);
             }
         }
-        self.drain(io, queue, &mut Around { switch: &mut replica.switch, now_ns, watch });
+        self.drain(io, queue, &mut Around { switch: &mut replica.switch, watch });
     }
 
     /// Takes in a frame from a queue of the same channel.
@@ -566,8 +566,7 @@ impl Uplink {
     ) -> Result<(), usize> {
         let Uplink { scratch, slots, free, ends, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
-        let now_ns = around.now_ns;
-        let mut pieces = match around.switch.adapt(now_ns, egress, view, offload, scratch) {
+        let mut pieces = match around.switch.adapt(egress, view, offload, scratch) {
             Ok(pieces) => pieces,
             Err(reason) => {
                 queue.count(counter_of(reason), 1);

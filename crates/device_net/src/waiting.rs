@@ -29,7 +29,6 @@ pub(crate) struct Frame<'a> {
 /// What a batch of frames is handled with.
 pub(crate) struct Around<'a, W> {
     pub(crate) switch: &'a mut Switch,
-    pub(crate) now_ns: u64,
     /// Who watches.
     pub(crate) watch: W,
 }

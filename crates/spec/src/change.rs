@@ -153,7 +153,18 @@ fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
 }
 
 fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
-    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids, guest_offloads, guard } = now;
+    let EthernetSpec {
+        network,
+        mac,
+        any_mac,
+        mtu,
+        pvid,
+        vids,
+        guest_offloads,
+        guard,
+        limit_tx,
+        limit_rx,
+    } = now;
     gravest([
         (Recreate, *network != then.network),
         // These the client was told.
@@ -162,6 +173,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (Live, *any_mac != then.any_mac),
         (Live, *guest_offloads != then.guest_offloads),
         (Live, *guard != then.guard),
+        (Live, *limit_tx != then.limit_tx),
+        (Live, *limit_rx != then.limit_rx),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])

@@ -28,6 +28,12 @@ pub struct EthernetSpec {
     /// What the client may say of itself, beside its MAC address.
     #[serde(default, skip_serializing_if = "is_default")]
     pub guard: GuardSpec,
+    /// How much it may send.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limit_tx: RateSpec,
+    /// How much it gets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limit_rx: RateSpec,
 }
 
 fn yes() -> bool {
@@ -47,6 +53,8 @@ impl EthernetSpec {
             vids: Vec::new(),
             guest_offloads: true,
             guard: GuardSpec::default(),
+            limit_tx: RateSpec::default(),
+            limit_rx: RateSpec::default(),
         }
     }
 
@@ -79,6 +87,20 @@ impl Default for GuardSpec {
     fn default() -> GuardSpec {
         GuardSpec { addresses: Vec::new(), dhcp_server: true, router: true }
     }
+}
+
+/// Most frames and bytes in a second, in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateSpec {
+    /// Frames; 0: any number.
+    pub frames_per_s: u64,
+    /// So many at once after a pause.
+    pub frames_burst: u64,
+    /// Bytes from the destination address to the end of the payload; 0: any number.
+    pub bytes_per_s: u64,
+    /// So many at once after a pause.
+    pub bytes_burst: u64,
 }
 
 /// IP addresses that begin with the same bits.

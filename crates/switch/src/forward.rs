@@ -7,7 +7,6 @@ use crate::announce::Announcement;
 use crate::claim::{Claim, Claims};
 use crate::edit::{Pieces, Scratch, TagEdit, adapt};
 use crate::group::{Audience, Groups};
-use crate::limit::Bucket;
 use crate::offload::Offload;
 use crate::packet::Packet;
 use crate::port::{PortId, PortSpec};
@@ -46,9 +45,6 @@ struct Port {
     spec: PortSpec,
     came: Counters,
     went: Counters,
-    storm: [Option<Bucket>; 3],
-    rate_in: Option<Bucket>,
-    rate_out: Option<Bucket>,
     unlearned: u64,
 }
 
@@ -98,16 +94,7 @@ impl Switch {
         self.owners.extend(spec.guard.macs.iter().map(|mac| (*mac, id)));
         let counters = self.ports[at].take().map(|old| (old.came, old.went));
         let (came, went) = counters.unwrap_or((Counters::NEW, Counters::NEW));
-        let storm = [spec.storm.broadcast, spec.storm.multicast, spec.storm.unknown];
-        self.ports[at] = Some(Port {
-            storm: storm.map(|rate| rate.map(Bucket::new)),
-            rate_in: spec.rate_in.map(Bucket::new),
-            rate_out: spec.rate_out.map(Bucket::new),
-            spec,
-            came,
-            went,
-            unlearned: 0,
-        });
+        self.ports[at] = Some(Port { spec, came, went, unlearned: 0 });
     }
 
     /// Takes a port away, with its counters.
@@ -184,7 +171,6 @@ impl Switch {
     /// to be told: [`Switch::delivered`] or [`Switch::lost`], once for the frame.
     pub fn adapt<'a>(
         &mut self,
-        now_ns: u64,
         egress: Egress,
         view: View<'a>,
         offload: Offload,
@@ -198,12 +184,18 @@ impl Switch {
             return Err(Reason::Standby);
         }
         let adapted = adapt(view, offload, egress.edit, port.spec.takes, scratch);
-        let adapted = adapted.and_then(|pieces| {
-            let bytes = view.len() as u64;
-            let passes = port.rate_out.as_mut().is_none_or(|bucket| bucket.take(now_ns, bytes));
-            if passes { Ok(pieces) } else { Err(Reason::QosDrop) }
-        });
         adapted.inspect_err(|reason| port.went.drop(*reason))
+    }
+
+    /// Whether a frame is within what its destination may get. To be asked once for each destination, before the first try: a frame that waits has been
+    /// let through.
+    #[inline]
+    pub fn admits(&self, now_ns: u64, egress: Egress, bytes: usize) -> Result<(), Reason> {
+        let limit = self.spec(egress.port).and_then(|spec| spec.limit_out.as_ref());
+        match limit {
+            Some(limit) if !limit.passes(now_ns, bytes) => Err(Reason::RxQosDrop),
+            _ => Ok(()),
+        }
     }
 
     /// A frame reached its destination.
@@ -337,8 +329,8 @@ impl Switch {
             return Err(Reason::SpoofMac);
         }
         port.spec.guard.check(view)?;
-        if let Some(bucket) = &mut port.rate_in
-            && !bucket.take(now_ns, view.len() as u64)
+        if let Some(limit) = &port.spec.limit_in
+            && !limit.passes(now_ns, view.len())
         {
             return Err(Reason::QosDrop);
         }
@@ -398,21 +390,22 @@ impl Switch {
                 return Ok(());
             }
         }
-        let (kind, reason) = match destination {
-            Mac::BROADCAST => (0, Reason::StormBroadcast),
-            group if group.is_group() => (1, Reason::StormMulticast),
-            _ => (2, Reason::StormUnknown),
+        let port = self.port(from).ok_or(Reason::PortDown)?;
+        let storm = &port.spec.storm;
+        let (meter, reason) = match destination {
+            Mac::BROADCAST => (&storm.broadcast, Reason::StormBroadcast),
+            group if group.is_group() => (&storm.multicast, Reason::StormMulticast),
+            _ => (&storm.unknown, Reason::StormUnknown),
         };
-        let port = self.port_mut(from).ok_or(Reason::PortDown)?;
-        if let Some(bucket) = &mut port.storm[kind]
-            && !bucket.take(now_ns, 1)
+        if let Some(meter) = meter
+            && !meter.take(now_ns, 1)
         {
             return Err(reason);
         }
         let (private, quota) = (port.spec.private, port.spec.groups_max);
         let router = port.spec.guard.router;
         let audience = match Packet::of(view) {
-            Packet::Ip(ip) if kind == 1 => {
+            Packet::Ip(ip) if reason == Reason::StormMulticast => {
                 self.groups.hear(now_s, (from, vid), view, &ip, (quota, router))
             }
             _ => Audience::Everybody,

@@ -153,7 +153,7 @@ fn step(
         got[usize::from(egress.port.0)] += 1;
         let mut scratch = Scratch::default();
         let offload = Offload::None { valid: false };
-        let mut pieces = match switch.adapt(now_ns, egress, view, offload, &mut scratch) {
+        let mut pieces = match switch.adapt(egress, view, offload, &mut scratch) {
             Ok(pieces) => pieces,
             Err(reason) => {
                 assert_eq!(reason, Reason::MtuExceeded);

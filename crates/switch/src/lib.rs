@@ -30,7 +30,7 @@
 //! # Left to others
 //!
 //! Memory, queues and rings; LACP, LLDP and spanning tree. A port whose queues are on several channels has its
-//! rates and quotas on each of them.
+//! quotas on each of them; its rates are [shared](Meter).
 #![forbid(unsafe_code)]
 
 mod address;
@@ -62,7 +62,7 @@ pub use claim::Claim;
 pub use edit::{Piece, Pieces, Scratch, TagEdit, Takes, adapt};
 pub use forward::{Egress, Sizes, Switch};
 pub use guard::{Guard, Prefix};
-pub use limit::{Rate, Share};
+pub use limit::{Limit, Meter, Rate, Share};
 pub use offload::{Gso, NetHeader, Offload, Offloads, Partial, SEGMENTS_MAX};
 pub use packet::{Arp, Fragment, Ip, Packet};
 pub use port::{PortId, PortSpec, Storm, Tagging};

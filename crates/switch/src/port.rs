@@ -3,7 +3,7 @@
 use crate::address::{CUSTOMER_TPID, SERVICE_TPID, Tag, Vid, Vids};
 use crate::edit::{TagEdit, Takes};
 use crate::guard::Guard;
-use crate::limit::Rate;
+use crate::limit::{Limit, Meter};
 use crate::offload::Offloads;
 use crate::reason::Reason;
 use crate::view::View;
@@ -24,14 +24,14 @@ pub enum Tagging {
 }
 
 /// Bounds on what reaches many, in frames a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storm {
     /// Broadcasts.
-    pub broadcast: Option<Rate>,
+    pub broadcast: Option<Meter>,
     /// Other groups.
-    pub multicast: Option<Rate>,
+    pub multicast: Option<Meter>,
     /// Destinations that nobody has been seen behind.
-    pub unknown: Option<Rate>,
+    pub unknown: Option<Meter>,
 }
 
 /// All that is configured of a port.
@@ -63,10 +63,10 @@ pub struct PortSpec {
     pub guard: Guard,
     /// Bounds on what it sends to many.
     pub storm: Storm,
-    /// Bytes a second that it may send.
-    pub rate_in: Option<Rate>,
-    /// Bytes a second that it gets.
-    pub rate_out: Option<Rate>,
+    /// Bounds on what it sends.
+    pub limit_in: Option<Limit>,
+    /// Bounds on what it gets.
+    pub limit_out: Option<Limit>,
     /// Where copies of all that it sends and gets go.
     pub mirror: Option<PortId>,
     /// It gets mirrored frames and nothing else, and sends nothing.
@@ -91,8 +91,8 @@ impl PortSpec {
             claims_max: 16,
             guard: Guard::default(),
             storm: Storm::default(),
-            rate_in: None,
-            rate_out: None,
+            limit_in: None,
+            limit_out: None,
             mirror: None,
             mirror_only: false,
         }

@@ -92,6 +92,8 @@ reasons! {
     GuestMemory = "guest_memory",
     /// This server does not bridge the VLAN now: another does.
     Standby = "standby",
+    /// Above the rate of the port that it was for.
+    RxQosDrop = "rx_qos_drop",
 }
 
 /// Frames of one port in one direction.

@@ -172,6 +172,22 @@ objects! {
         ROUTER of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "The client may be a router of its network. Off: what it says as one (router advertisements, redirects) is lost, and its questions for memberships of \
              multicast groups are not followed. It may still forward packets.";
+        LIMIT_TX_FRAMES_PER_S of(ETHERNET): u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second that the client sends; what is above is lost. 0 is no limit. A frame that is to be segmented counts as one.";
+        LIMIT_TX_FRAMES_BURST of(ETHERNET): u64 = RATE, Derived("a tenth of a second of `limit_tx_frames_per_s`"), Live, "frames",
+            "How many frames it may send at once after a quiet time.";
+        LIMIT_TX_BYTES_PER_S of(ETHERNET): u64 = Size { min: 0, max: RATE_MAX }, Is("0"), Live, "bytes per second",
+            "Most bytes per second that the client sends; 0 is no limit.";
+        LIMIT_TX_BYTES_BURST of(ETHERNET): u64 = Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_tx_bytes_per_s`"), Live, "bytes",
+            "How many bytes it may send at once after a quiet time. A frame that is longer passes, and is paid for afterwards.";
+        LIMIT_RX_FRAMES_PER_S of(ETHERNET): u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second that the client gets, likewise.";
+        LIMIT_RX_FRAMES_BURST of(ETHERNET): u64 = RATE, Derived("a tenth of a second of `limit_rx_frames_per_s`"), Live, "frames",
+            "How many frames it gets at once after a quiet time.";
+        LIMIT_RX_BYTES_PER_S of(ETHERNET): u64 = Size { min: 0, max: RATE_MAX }, Is("0"), Live, "bytes per second",
+            "Most bytes per second that the client gets; 0 is no limit.";
+        LIMIT_RX_BYTES_BURST of(ETHERNET): u64 = Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_rx_bytes_per_s`"), Live, "bytes",
+            "How many bytes it gets at once after a quiet time.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
              switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";

@@ -166,6 +166,7 @@ registry! {
         DropFailure "drop_failure" Counter Count "Frames that were lost: the destination refused it: the kernel for an uplink."
         DropGuestMemory "drop_guest_memory" Counter Count "Frames that were lost: the sender's or the destination's memory is gone, or its descriptors are broken."
         DropStandby "drop_standby" Counter Count "Frames that were lost: this server does not bridge the VLAN now: another does."
+        DropRxQosDrop "drop_rx_qos_drop" Counter Count "Frames that were lost: above the rate of the port that it was for."
     }
 }
 

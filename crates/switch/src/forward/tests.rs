@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Guard, Prefix, Rate, Storm, Tag, Vids};
+use crate::{Guard, Limit, Meter, Prefix, Rate, Storm, Tag, Vids};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -110,11 +110,11 @@ fn a_priority_tag_names_no_vlan_and_its_priority_stays() {
 
 #[test]
 fn storms_and_rates_are_bounded_and_counted() {
-    let rate = |per_second, burst| Some(Rate { per_second, burst });
+    let rate = |per_second, burst| Some(Meter::new(Rate { per_second, burst }));
     let mut spec = PortSpec::access(vid(1));
     spec.storm = Storm { broadcast: rate(10, 5), multicast: rate(20, 5), unknown: rate(40, 5) };
     let mut slow = PortSpec::access(vid(1));
-    slow.rate_in = rate(5400, 540);
+    slow.limit_in = Limit::new(None, Some(Rate { per_second: 5400, burst: 540 }));
     let mut switch = switch(&[spec, slow]);
     let kinds = [
         ([0xff; 6], Reason::StormBroadcast, 10),
@@ -138,6 +138,34 @@ fn storms_and_rates_are_bounded_and_counted() {
         .map(|at| send(&mut switch, at * SECOND / 1000, 1, &frame(station(0), station(1), &PLAIN)));
     let passed = sends.by_ref().filter(Result::is_ok).count();
     assert!((1000..=1011).contains(&passed), "{passed}");
+}
+
+#[test]
+fn a_rate_is_shared_by_all_channels_and_survives_another_change() {
+    let rate = |per_second| Some(Rate { per_second, burst: per_second / 10 });
+    let mut slow = PortSpec::access(vid(1));
+    // The frames are what is short: 54 bytes each.
+    slow.limit_in = Limit::new(rate(100), rate(100 * 1000));
+    slow.limit_out = Limit::new(rate(50), None);
+    let mut switches = [0, 1].map(|_| switch(&[slow.clone(), PortSpec::access(vid(1))]));
+    let (mut came, mut went) = (0, 0);
+    for at in 0..10_000 {
+        let switch = &mut switches[at % 2];
+        if at == 5000 {
+            slow.pvid = Some(vid(1));
+            switch.set_port(PortId(0), slow.clone());
+        }
+        let now_ns = at as u64 * SECOND / 1000;
+        let sent = send(switch, now_ns, 0, &frame(station(1), station(0), &PLAIN));
+        assert!(sent.is_ok() || sent == Err(Reason::QosDrop));
+        came += u64::from(sent.is_ok());
+        let egress = switch.towards(PortId(0), vid(1)).unwrap();
+        let admitted = switch.admits(now_ns, egress, 54);
+        assert!(admitted.is_ok() || admitted == Err(Reason::RxQosDrop));
+        went += u64::from(admitted.is_ok());
+    }
+    assert!((1000..=1011).contains(&came), "{came}");
+    assert!((500..=506).contains(&went), "{went}");
 }
 
 #[test]
@@ -407,13 +435,13 @@ fn a_vlan_in_standby_passes_nothing_in_either_direction() {
     switch.forward(0, PortId(0), &view, &mut to).unwrap();
     switch.set_port(PortId(2), uplink(standby));
     let mut scratch = Scratch::default();
-    let late = switch.adapt(0, to[0], view, Offload::None { valid: false }, &mut scratch);
+    let late = switch.adapt(to[0], view, Offload::None { valid: false }, &mut scratch);
     assert_eq!(late.err(), Some(Reason::Standby));
     assert_eq!(switch.counters(PortId(2)).unwrap().1.dropped(Reason::Standby), 1);
     let mut tagged = bytes.clone();
     tagged.splice(12..12, [0x81, 0, 0, 20]);
     let view = View::new(&tagged, tagged.len()).unwrap();
-    let passes = switch.adapt(0, to[0], view, Offload::None { valid: false }, &mut scratch);
+    let passes = switch.adapt(to[0], view, Offload::None { valid: false }, &mut scratch);
     assert!(passes.is_ok());
     // Who is to be announced: all but those behind the uplink.
     let elsewhere = switch.announcements(0, PortId(2), |_| true);

@@ -2,12 +2,13 @@
 
 use super::super::{Desired, home, seas};
 use super::narrow16;
+use super::parts::burst;
 use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
 use spec::{
-    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, UplinkKind,
-    UplinkSpec,
+    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, RateSpec,
+    UplinkKind, UplinkSpec,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -107,6 +108,24 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
             addresses: addresses(a::ADDRESSES.value(set)).unwrap_or_default(),
             dhcp_server: a::DHCP_SERVER.value(set),
             router: a::ROUTER.value(set),
+        },
+        limit_tx: RateSpec {
+            frames_per_s: a::LIMIT_TX_FRAMES_PER_S.value(set),
+            frames_burst: burst(
+                a::LIMIT_TX_FRAMES_BURST.of(set),
+                a::LIMIT_TX_FRAMES_PER_S.value(set),
+            ),
+            bytes_per_s: a::LIMIT_TX_BYTES_PER_S.value(set),
+            bytes_burst: burst(a::LIMIT_TX_BYTES_BURST.of(set), a::LIMIT_TX_BYTES_PER_S.value(set)),
+        },
+        limit_rx: RateSpec {
+            frames_per_s: a::LIMIT_RX_FRAMES_PER_S.value(set),
+            frames_burst: burst(
+                a::LIMIT_RX_FRAMES_BURST.of(set),
+                a::LIMIT_RX_FRAMES_PER_S.value(set),
+            ),
+            bytes_per_s: a::LIMIT_RX_BYTES_PER_S.value(set),
+            bytes_burst: burst(a::LIMIT_RX_BYTES_BURST.of(set), a::LIMIT_RX_BYTES_PER_S.value(set)),
         },
         ..EthernetSpec::on(name, mac)
     }

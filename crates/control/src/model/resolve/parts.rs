@@ -20,13 +20,14 @@ pub fn own_file(name: &str, set: &Attributes, paths: &Paths) -> Option<PathBuf> 
     ours.then(|| paths.ram(name))
 }
 
+/// The burst of a rate. One of zero would let nothing pass.
+pub(super) fn burst(set: Option<u64>, rate: u64) -> u64 {
+    if rate == 0 { 0 } else { set.unwrap_or(rate / 10).max(1) }
+}
+
 /// Limits of a volume, or of an adapter, which has the same attributes.
 pub(super) fn limit(set: &Attributes) -> Option<LimitSpec> {
     use attr::volume::{LIMIT_BYTES_BURST, LIMIT_BYTES_PER_S, LIMIT_IOPS, LIMIT_IOPS_BURST};
-    // A burst of zero would let nothing pass.
-    let burst = |set: Option<u64>, rate: u64| {
-        if rate == 0 { 0 } else { set.unwrap_or(rate / 10).max(1) }
-    };
     let (iops, bytes_per_s) = (LIMIT_IOPS.value(set), LIMIT_BYTES_PER_S.value(set));
     (iops != 0 || bytes_per_s != 0).then(|| LimitSpec {
         iops,

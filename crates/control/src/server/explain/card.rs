@@ -73,6 +73,12 @@ fn remedy(reason: &str) -> &'static str {
         "header_chain" => {
             "it sends what cannot be judged while it is held to `addresses`, `dhcp_server` or `router`; lift these if it has to"
         }
+        "qos_drop" => {
+            "it sends more than `limit_tx_bytes_per_s` or `limit_tx_frames_per_s` allow: raise them, or their bursts"
+        }
+        "rx_qos_drop" => {
+            "it sends to an adapter more than its `limit_rx_bytes_per_s` or `limit_rx_frames_per_s` allow: raise them there"
+        }
         "rx_buffer_too_small" => "use a driver with mergeable buffers (QEMU: mrg_rxbuf=on)",
         "standby" => {
             "another server bridges the VLAN, or this one has no token: see `trunkline sea show`"
