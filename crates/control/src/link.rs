@@ -185,6 +185,9 @@ impl Link for SocketLink {
             {
                 (18, "wait before they take a bridge back (fb_delay, noauto_failback)")
             }
+            Request::PutUplink(spec) if !spec.is_plain() => {
+                (18, "do all that is asked of an uplink")
+            }
             Request::PutUplink(spec)
                 if spec.failover.as_ref().is_some_and(|failover| failover.netaddr.is_some()) =>
             {

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use channel::Never;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
-use spec::{EthernetSpec, GuardSpec, RateSpec};
-use switch::{Guard, Limit, Mac, Offloads, PortSpec, Prefix, Rate, Takes, Vid, Vids};
+use spec::{EthernetSpec, GuardSpec};
+use switch::{Guard, Mac, Offloads, PortSpec, Prefix, Takes, Vid, Vids};
 
+use crate::bounds::Bounds;
 use crate::config::{self, feature};
 use crate::handler::{Behind, NetHandler};
 use crate::network::{Network, Networks, Port};
@@ -31,7 +32,8 @@ impl NetDevice {
     /// The port as its client negotiated it.
     fn port_spec(&self, features: u64) -> PortSpec {
         let spec = self.spec.lock().expect("a panic ends the process").clone();
-        let bounds = self.bounds.lock().expect("a panic ends the process").kept(&spec);
+        let asked = (spec.limit_tx, spec.limit_rx, spec.storm);
+        let bounds = self.bounds.lock().expect("a panic ends the process").kept(asked);
         let takes = if spec.guest_offloads { config::takes(features) } else { Offloads::NONE };
         let told = self.mtu.load(Relaxed);
         let macs = if spec.any_mac { Vec::new() } else { vec![Mac(spec.mac)] };
@@ -43,6 +45,8 @@ impl NetDevice {
             guard: Guard { macs, ..guard(&spec.guard) },
             limit_in: bounds.limit_in,
             limit_out: bounds.limit_out,
+            storm: bounds.storm,
+            private: spec.private,
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         }
     }
@@ -60,33 +64,6 @@ fn guard(spec: &GuardSpec) -> Guard {
     let addresses =
         addresses.iter().map(|it| Prefix { address: it.address, bits: it.bits }).collect();
     Guard { macs: Vec::new(), addresses, dhcp_server: *dhcp_server, router: *router }
-}
-
-/// What a port is bounded by, as it was asked for and as it is.
-#[derive(Debug, Clone, Default)]
-struct Bounds {
-    limit_tx: RateSpec,
-    limit_rx: RateSpec,
-    limit_in: Option<Limit>,
-    limit_out: Option<Limit>,
-}
-
-impl Bounds {
-    /// As the specification says; those that it does not change go on as they are.
-    fn kept(&mut self, spec: &EthernetSpec) -> Bounds {
-        let limit = |spec: &RateSpec| {
-            let rate = |per_second, burst| (per_second > 0).then_some(Rate { per_second, burst });
-            let frames = rate(spec.frames_per_s, spec.frames_burst);
-            Limit::new(frames, rate(spec.bytes_per_s, spec.bytes_burst))
-        };
-        if self.limit_tx != spec.limit_tx {
-            (self.limit_tx, self.limit_in) = (spec.limit_tx, limit(&spec.limit_tx));
-        }
-        if self.limit_rx != spec.limit_rx {
-            (self.limit_rx, self.limit_out) = (spec.limit_rx, limit(&spec.limit_rx));
-        }
-        self.clone()
-    }
 }
 
 impl Drop for NetDevice {

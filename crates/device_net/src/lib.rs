@@ -42,6 +42,7 @@
 //! far, and else by the port that sent it. What waits for a client that goes away is counted by those who sent it, as [`switch::Reason::PortDown`].
 #![deny(unsafe_code)]
 
+mod bounds;
 pub mod config;
 mod copy;
 mod device;

@@ -26,20 +26,21 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Arc, Mutex};
 
 use channel::elements::Wake;
 use channel::{Io, Peers, RunningQueue};
 use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
-use spec::{UplinkKind, UplinkSpec};
+use spec::{RateSpec, UplinkKind, UplinkSpec};
 use switch::{
     ANNOUNCEMENT_BYTES, Announcement, ETHERNET_BYTES, Egress, HEAD_BYTES, Offload, Offloads,
     PortSpec, Question, Reason, Said, Scratch, Takes, Vid, Vids, View,
 };
 use uring::{Op, WriteFlags};
 
+use crate::bounds::Bounds;
 use crate::copy::{Source, write_piece};
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
@@ -70,6 +71,7 @@ const WRITES: u16 = 32;
 pub struct UplinkPort {
     network: Arc<Network>,
     port: Arc<Port>,
+    bounds: Mutex<Bounds>,
 }
 
 impl UplinkPort {
@@ -88,7 +90,7 @@ impl UplinkPort {
         if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) {
             port.until_ns.store(0, Release);
         }
-        let uplink = UplinkPort { network, port };
+        let uplink = UplinkPort { network, port, bounds: Mutex::default() };
         uplink.port.pairs.iter().try_for_each(Pair::make_inbox)?;
         Ok(uplink)
     }
@@ -98,6 +100,8 @@ impl UplinkPort {
     pub fn show(&self, spec: &UplinkSpec, standby: &BTreeSet<Vid>) -> u64 {
         // The kernel does what an interface cannot, and what comes is as others have made it.
         let offloads = Offloads::ALL;
+        let asked = (RateSpec::default(), RateSpec::default(), spec.storm);
+        let bounds = self.bounds.lock().expect("a panic ends the process").kept(asked);
         let port = PortSpec {
             pvid: Vid::new(spec.pvid),
             vids: spec.vids.iter().filter_map(|number| Vid::new(*number)).collect::<Vids>(),
@@ -110,6 +114,7 @@ impl UplinkPort {
             groups_max: usize::MAX,
             // Of clients' addresses there are as many again as have room.
             claims_max: 1024,
+            storm: bounds.storm,
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));

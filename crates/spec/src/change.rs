@@ -164,6 +164,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         guard,
         limit_tx,
         limit_rx,
+        storm,
+        private,
     } = now;
     gravest([
         (Recreate, *network != then.network),
@@ -175,6 +177,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (Live, *guard != then.guard),
         (Live, *limit_tx != then.limit_tx),
         (Live, *limit_rx != then.limit_rx),
+        (Live, *storm != then.storm),
+        (Live, *private != then.private),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])
@@ -183,7 +187,7 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
 /// What a change of an uplink takes.
 #[must_use]
 pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
-    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover } = now;
+    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover, storm } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
         (Recreate, *name != then.name),
@@ -193,6 +197,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         // Whose bridge it is is asked elsewhere.
         (Recreate, control(now) != control(then)),
         (Live, *failover != then.failover),
+        (Live, *storm != then.storm),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

@@ -34,6 +34,12 @@ pub struct EthernetSpec {
     /// How much it gets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limit_rx: RateSpec,
+    /// How much it may send to many.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub storm: StormSpec,
+    /// It exchanges frames with others that are not private, and with uplinks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub private: bool,
 }
 
 fn yes() -> bool {
@@ -55,6 +61,8 @@ impl EthernetSpec {
             guard: GuardSpec::default(),
             limit_tx: RateSpec::default(),
             limit_rx: RateSpec::default(),
+            storm: StormSpec::default(),
+            private: false,
         }
     }
 
@@ -101,6 +109,18 @@ pub struct RateSpec {
     pub bytes_per_s: u64,
     /// So many at once after a pause.
     pub bytes_burst: u64,
+}
+
+/// Most frames in a second that go to many, by why they do; 0: any number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StormSpec {
+    /// Broadcasts.
+    pub broadcast: u64,
+    /// To other groups.
+    pub multicast: u64,
+    /// To stations that nobody has seen.
+    pub unknown: u64,
 }
 
 /// IP addresses that begin with the same bits.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{StormSpec, is_default};
+
 /// An uplink: a port of a network, behind which is an interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UplinkSpec {
@@ -27,6 +29,9 @@ pub struct UplinkSpec {
     /// How it takes part in failover; none: it bridges whatever others do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverSpec>,
+    /// How much of what comes by it may go to many.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub storm: StormSpec,
 }
 
 /// What the interface of the host is to an uplink.
@@ -116,6 +121,12 @@ pub enum FailoverMode {
 }
 
 impl UplinkSpec {
+    /// Whether it asks for no more of its port than the first data planes knew that had uplinks.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.storm == StormSpec::default()
+    }
+
     /// An uplink of a network, by an interface of its name, with what nobody set.
     #[must_use]
     pub fn on(network: &str, name: &str) -> UplinkSpec {
@@ -129,6 +140,7 @@ impl UplinkSpec {
             pvid: 1,
             vids: Vec::new(),
             failover: None,
+            storm: StormSpec::default(),
         }
     }
 }

@@ -188,6 +188,14 @@ objects! {
             "Most bytes per second that the client gets; 0 is no limit.";
         LIMIT_RX_BYTES_BURST of(ETHERNET): u64 = Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_rx_bytes_per_s`"), Live, "bytes",
             "How many bytes it gets at once after a quiet time.";
+        STORM_BROADCAST of(ETHERNET): u64 = RATE, Is("0"), Live, "frames per second",
+            "Most broadcasts per second that the client sends; what is above is lost. 0 is no limit.";
+        STORM_MULTICAST of(ETHERNET): u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second to other groups, likewise.";
+        STORM_UNKNOWN of(ETHERNET): u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
+        PRIVATE of(ETHERNET): bool = Switch, Is("false"), Live, "",
+            "The client exchanges frames with adapters of its network that are not private, and with uplinks, but not with others that are private.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
              switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";
@@ -378,6 +386,12 @@ objects! {
             "The VLAN of frames without a tag.";
         VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",
             "More VLANs that it carries, with a tag: numbers and ranges, such as `10,20-29`.";
+        STORM_BROADCAST: u64 = RATE, Is("0"), Live, "frames per second",
+            "Most broadcasts per second that come by it; what is above is lost. 0 is no limit.";
+        STORM_MULTICAST: u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second to other groups, likewise.";
+        STORM_UNKNOWN: u64 = RATE, Is("0"), Live, "frames per second",
+            "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
     }
     /// An adapter of the server itself on a network.
     Trunk trunk = "trunks", "Trunk adapters", "what shared Ethernet adapters bridge: the server's own virtual adapters on networks", [NETWORK, PVID, VLANS] {

@@ -44,6 +44,9 @@ pub(super) fn lost(before: &AdapterSpec, after: &AdapterSpec) -> Option<String> 
     if let Some(what) = held_to(&before.guard, &after.guard) {
         return Some(what.to_owned());
     }
+    if !before.private && after.private {
+        return Some("what it exchanges with other private adapters of its network".to_owned());
+    }
     (after.mtu < before.mtu).then(|| {
         let mtu = after.mtu;
         format!(

@@ -164,6 +164,11 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
         ),
         ("vlans=\"10,30\"", "vlans=\"10,30\"\nrouter=false", "what it says as a router"),
         (
+            "vlans=\"10,30\"",
+            "vlans=\"10,30\"\nprivate=true",
+            "what it exchanges with other private adapters of its network",
+        ),
+        (
             "mtu=9000",
             "mtu=1500",
             "packets of more than 1500 bytes when it connects again: it was told 9000",
@@ -183,6 +188,7 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
         ("vlans=\"10,20\"", "vlans=\"10\""),
         ("vlans=\"10,30\"", "vlans=\"10,30,40\""),
         ("mtu=9000", "mtu=9001"),
+        ("vlans=\"10,30\"", "vlans=\"10,30\"\nlimit_tx_bytes_per_s=1\nstorm_broadcast=1"),
         ("vlans=\"10,30\"", "vlans=\"10,30\"\nmac=\"02:00:00:00:00:07\""),
     ] {
         assert_eq!(lost("e", NET, &NET.replace(from, to)), None, "{to}");

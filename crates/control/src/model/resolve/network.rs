@@ -7,7 +7,7 @@ use fabric::attribute::words::UplinkKind as Kind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
 use spec::{
-    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, RateSpec,
+    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec,
     UplinkKind, UplinkSpec,
 };
 use std::collections::BTreeMap;
@@ -127,6 +127,12 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
             bytes_per_s: a::LIMIT_RX_BYTES_PER_S.value(set),
             bytes_burst: burst(a::LIMIT_RX_BYTES_BURST.of(set), a::LIMIT_RX_BYTES_PER_S.value(set)),
         },
+        storm: StormSpec {
+            broadcast: a::STORM_BROADCAST.value(set),
+            multicast: a::STORM_MULTICAST.value(set),
+            unknown: a::STORM_UNKNOWN.value(set),
+        },
+        private: a::PRIVATE.value(set),
         ..EthernetSpec::on(name, mac)
     }
 }
@@ -147,6 +153,11 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
+            storm: StormSpec {
+                broadcast: attr::uplink::STORM_BROADCAST.value(set),
+                multicast: attr::uplink::STORM_MULTICAST.value(set),
+                unknown: attr::uplink::STORM_UNKNOWN.value(set),
+            },
             ..UplinkSpec::on(whose, name)
         };
         (home(network) == dataplane).then(|| (name.clone(), spec))

@@ -79,6 +79,10 @@ fn remedy(reason: &str) -> &'static str {
         "rx_qos_drop" => {
             "it sends to an adapter more than its `limit_rx_bytes_per_s` or `limit_rx_frames_per_s` allow: raise them there"
         }
+        "storm_broadcast" | "storm_multicast" | "storm_unknown" => {
+            "find what sends so many to all (a loop behind the guest?), or raise `storm_broadcast`, `storm_multicast` or `storm_unknown`"
+        }
+        "private_port" => "none if these two shall not talk; else take `private` off one of them",
         "rx_buffer_too_small" => "use a driver with mergeable buffers (QEMU: mrg_rxbuf=on)",
         "standby" => {
             "another server bridges the VLAN, or this one has no token: see `trunkline sea show`"
