@@ -47,6 +47,7 @@ impl NetDevice {
             limit_out: bounds.limit_out,
             storm: bounds.storm,
             private: spec.private,
+            mirror_only: spec.monitor,
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         }
     }
@@ -54,7 +55,9 @@ impl NetDevice {
     /// The port takes part with what was negotiated, or not at all.
     fn show(&self) {
         let features = self.features.load(Relaxed);
-        let _ = self.network.set(&self.port, (features != 0).then(|| self.port_spec(features)));
+        let mirror = self.spec.lock().expect("a panic ends the process").mirror.clone();
+        let spec = (features != 0).then(|| self.port_spec(features));
+        let _ = self.network.set(&self.port, spec, mirror.as_deref());
     }
 }
 

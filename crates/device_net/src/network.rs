@@ -94,6 +94,21 @@ impl Members {
     fn spec(&self, id: PortId) -> Option<&PortSpec> {
         self.ports.get(usize::from(id.0))?.as_ref()?.spec.as_ref()
     }
+
+    /// The port of a name.
+    fn named(&self, name: &str) -> Option<PortId> {
+        let mut ports = self.ports.iter().flatten();
+        ports.find(|member| member.port.name == name).map(|member| member.port.id)
+    }
+
+    /// A port of that name comes or goes: those that have copies sent there are looked at anew.
+    fn renew_mirrors(&mut self, name: &str, revision: u64) {
+        for member in self.ports.iter_mut().flatten() {
+            if member.mirror.as_deref() == Some(name) {
+                member.revision = revision;
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -101,6 +116,8 @@ struct Member {
     port: Arc<Port>,
     /// None: no client is there.
     spec: Option<PortSpec>,
+    /// The port that gets copies of all that it sends and gets, by name.
+    mirror: Option<String>,
     /// Another number with every change of it.
     revision: u64,
 }
@@ -152,7 +169,8 @@ impl Network {
         let until_ns = AtomicU64::new(FOR_EVER);
         let port = Arc::new(Port { id, name, pairs, until_ns, asks: Asks::default(), network });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
-        let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
+        let member = Some(Member { port: Arc::clone(&port), spec: None, mirror: None, revision });
+        members.renew_mirrors(&port.name, revision);
         match members.ports.get_mut(at) {
             Some(place) => *place = member,
             None => members.ports.push(member),
@@ -162,8 +180,12 @@ impl Network {
 
     /// Takes a port away. Channels that have yet to hear of it may go on putting frames into its inboxes.
     pub(crate) fn leave(&self, port: &Port) {
-        let member = self.members().ports[usize::from(port.id.0)].take();
-        self.version.fetch_add(1, Ordering::AcqRel);
+        let member = {
+            let mut members = self.members();
+            let revision = self.version.fetch_add(1, Ordering::AcqRel);
+            members.renew_mirrors(&port.name, revision);
+            members.ports[usize::from(port.id.0)].take()
+        };
         // Not under the lock: it may be the last who holds the port.
         drop(member);
     }
@@ -186,7 +208,8 @@ impl Network {
             let members = self.members();
             let sender = members.ports.get(usize::from(parcel.from.0)).and_then(Option::as_ref);
             if let Some(its) = sender.and_then(|member| member.port.pairs.first()) {
-                its.left.fetch_add(1, Ordering::Relaxed);
+                let left = if parcel.egress.mirror { &its.left_copies } else { &its.left };
+                left.fetch_add(1, Ordering::Relaxed);
                 its.ring();
             }
             drop(members);
@@ -205,11 +228,12 @@ impl Network {
 
     /// Its client is here and has negotiated, or is gone. What was learned behind it is forgotten.
     /// The number after which a channel has heard of it.
-    pub(crate) fn set(&self, port: &Port, spec: Option<PortSpec>) -> u64 {
+    pub(crate) fn set(&self, port: &Port, spec: Option<PortSpec>, mirror: Option<&str>) -> u64 {
         let mut members = self.members();
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         if let Some(member) = &mut members.ports[usize::from(port.id.0)] {
             (member.spec, member.revision) = (spec, revision);
+            member.mirror = mirror.map(str::to_owned);
         }
         revision + 1
     }
@@ -301,8 +325,10 @@ impl Network {
         let mut members = self.members();
         members.listeners.retain(|(_, news)| news.strong_count() > 0);
         let entry = |member: &Member| {
-            let Member { port, spec, revision } = member;
-            Entry { port: Arc::clone(port), spec: spec.clone(), revision: *revision }
+            let Member { port, spec, mirror, revision } = member;
+            let mirror = mirror.as_deref().and_then(|name| members.named(name));
+            let spec = spec.clone().map(|spec| PortSpec { mirror, ..spec });
+            Entry { port: Arc::clone(port), spec, revision: *revision }
         };
         let ports = members.ports.iter().map(|member| member.as_ref().map(entry)).collect();
         let others = members.listeners.iter().filter(|(other, _)| *other != channel);
@@ -383,6 +409,8 @@ pub(crate) struct Pair {
     pub(crate) sent: AtomicBool,
     /// Frames that this client had sent and that waited for another, who has gone; they were not counted yet.
     pub(crate) left: AtomicU64,
+    /// The same of copies for who watches.
+    pub(crate) left_copies: AtomicU64,
     /// The channel of the RX queue knows that there is something in the inbox.
     pub(crate) rung: AtomicBool,
     /// It waits for buffers.

@@ -259,8 +259,8 @@ mod tests {
         let network = Networks::default().named("net");
         let [client, uplink] = ["client", "uplink"].map(|name| network.join(name, 1));
         uplink.until_ns.store(0, Release);
-        network.set(&client, spec());
-        network.set(&uplink, spec());
+        network.set(&client, spec(), None);
+        network.set(&uplink, spec(), None);
         let mut replica = Replica::new(&network, 0);
         let mut passes = || {
             [&client, &uplink].map(|from| {
@@ -276,11 +276,11 @@ mod tests {
         assert_eq!(passes(), [Err(Reason::Standby); 2]);
         uplink.until_ns.store(clock::boot_ns() + HOUR_NS, Release);
         assert_eq!(passes(), [Ok(()); 2]);
-        network.set(&uplink, spec());
+        network.set(&uplink, spec(), None);
         assert_eq!(passes(), [Ok(()); 2]);
         uplink.until_ns.store(clock::boot_ns(), Release);
         assert_eq!(passes(), [Err(Reason::Standby); 2]);
-        network.set(&uplink, spec());
+        network.set(&uplink, spec(), None);
         assert_eq!(passes(), [Err(Reason::Standby); 2]);
     }
 
@@ -295,7 +295,7 @@ mod tests {
             let network = Networks::default().named("net");
             let [before, now, other] = ["before", "now", "other"].map(|name| {
                 let port = network.join(name, 1);
-                network.set(&port, Some(PortSpec::access(v)));
+                network.set(&port, Some(PortSpec::access(v)), None);
                 port
             });
             other.pairs[0].make_inbox().unwrap();

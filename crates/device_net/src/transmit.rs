@@ -195,6 +195,8 @@ pub(crate) fn send<W: Watch>(
         let frame = Frame { from, view, source, offload, egress: *egress, number };
         if let Err(reason) = hand_over(io, peers, (&mut *replica, now_ns, watch), &frame, pair) {
             replica.switch.lost(egress.port, reason);
+            // Who is watched has lost nothing.
+            let reason = if egress.mirror { Reason::MirrorCopy } else { reason };
             queue.count(counter_of(reason), 1);
             let switch = &mut replica.switch;
             Around { switch, watch }.note(&frame, Decision::Lost(reason));

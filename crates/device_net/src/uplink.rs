@@ -118,7 +118,7 @@ impl UplinkPort {
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
-        let version = self.network.set(&self.port, Some(port));
+        let version = self.network.set(&self.port, Some(port), spec.mirror.as_deref());
         self.port.pairs.iter().for_each(Pair::ring);
         version
     }

@@ -121,6 +121,10 @@ impl Waiting {
         if left > 0 {
             queue.count(counter_of(Reason::PortDown), left);
         }
+        let copies = self.pair().left_copies.swap(0, Relaxed);
+        if copies > 0 {
+            queue.count(counter_of(Reason::MirrorCopy), copies);
+        }
     }
 }
 

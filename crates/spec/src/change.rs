@@ -166,6 +166,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         limit_rx,
         storm,
         private,
+        mirror,
+        monitor,
     } = now;
     gravest([
         (Recreate, *network != then.network),
@@ -179,6 +181,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (Live, *limit_rx != then.limit_rx),
         (Live, *storm != then.storm),
         (Live, *private != then.private),
+        (Live, *mirror != then.mirror),
+        (Live, *monitor != then.monitor),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])
@@ -187,7 +191,8 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
 /// What a change of an uplink takes.
 #[must_use]
 pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
-    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover, storm } = now;
+    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover, storm, mirror } =
+        now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
         (Recreate, *name != then.name),
@@ -198,6 +203,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Recreate, control(now) != control(then)),
         (Live, *failover != then.failover),
         (Live, *storm != then.storm),
+        (Live, *mirror != then.mirror),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

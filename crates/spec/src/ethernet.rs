@@ -40,6 +40,12 @@ pub struct EthernetSpec {
     /// It exchanges frames with others that are not private, and with uplinks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub private: bool,
+    /// The card of its network, by name, that gets a copy of all that it sends and gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<String>,
+    /// It gets copies of others' frames, and has no other part in its network.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub monitor: bool,
 }
 
 fn yes() -> bool {
@@ -63,6 +69,8 @@ impl EthernetSpec {
             limit_rx: RateSpec::default(),
             storm: StormSpec::default(),
             private: false,
+            mirror: None,
+            monitor: false,
         }
     }
 

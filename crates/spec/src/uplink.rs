@@ -32,6 +32,9 @@ pub struct UplinkSpec {
     /// How much of what comes by it may go to many.
     #[serde(default, skip_serializing_if = "is_default")]
     pub storm: StormSpec,
+    /// The card of its network, by name, that gets a copy of all that comes and goes by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<String>,
 }
 
 /// What the interface of the host is to an uplink.
@@ -124,7 +127,7 @@ impl UplinkSpec {
     /// Whether it asks for no more of its port than the first data planes knew that had uplinks.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.storm == StormSpec::default()
+        self.storm == StormSpec::default() && self.mirror.is_none()
     }
 
     /// An uplink of a network, by an interface of its name, with what nobody set.
@@ -141,6 +144,7 @@ impl UplinkSpec {
             vids: Vec::new(),
             failover: None,
             storm: StormSpec::default(),
+            mirror: None,
         }
     }
 }

@@ -94,6 +94,8 @@ reasons! {
     Standby = "standby",
     /// Above the rate of the port that it was for.
     RxQosDrop = "rx_qos_drop",
+    /// A copy for a port that watches; the frame itself was not.
+    MirrorCopy = "mirror_copy",
 }
 
 /// Frames of one port in one direction.

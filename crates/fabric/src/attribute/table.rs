@@ -196,6 +196,10 @@ objects! {
             "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
         PRIVATE of(ETHERNET): bool = Switch, Is("false"), Live, "",
             "The client exchanges frames with adapters of its network that are not private, and with uplinks, but not with others that are private.";
+        MIRROR of(ETHERNET): str = Name(Adapter), Derived("none"), Live, "",
+            "An adapter of its network that gets a copy of every frame that the client sends and gets: one with `monitor`.";
+        MONITOR of(ETHERNET): bool = Switch, Is("false"), Live, "",
+            "The client gets copies of the frames of those that name its adapter as `mirror`. It gets no others, and what it sends is lost.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
              switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";
@@ -392,6 +396,8 @@ objects! {
             "Most frames per second to other groups, likewise.";
         STORM_UNKNOWN: u64 = RATE, Is("0"), Live, "frames per second",
             "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
+        MIRROR: str = Name(Adapter), Derived("none"), Live, "",
+            "An adapter of its network, with `monitor`, that gets a copy of every frame that comes and goes by it.";
     }
     /// An adapter of the server itself on a network.
     Trunk trunk = "trunks", "Trunk adapters", "what shared Ethernet adapters bridge: the server's own virtual adapters on networks", [NETWORK, PVID, VLANS] {

@@ -167,6 +167,7 @@ registry! {
         DropGuestMemory "drop_guest_memory" Counter Count "Frames that were lost: the sender's or the destination's memory is gone, or its descriptors are broken."
         DropStandby "drop_standby" Counter Count "Frames that were lost: this server does not bridge the VLAN now: another does."
         DropRxQosDrop "drop_rx_qos_drop" Counter Count "Frames that were lost: above the rate of the port that it was for."
+        DropMirrorCopy "drop_mirror_copy" Counter Count "Frames that were lost: a copy for a port that watches; the frame itself was not."
     }
 }
 

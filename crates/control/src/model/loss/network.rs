@@ -32,6 +32,12 @@ pub(super) fn lost(before: &AdapterSpec, after: &AdapterSpec) -> Option<String> 
         let (from, to) = (before.pvid, after.pvid);
         return Some(format!("VLAN {from}: its frames without a tag would be of VLAN {to}"));
     }
+    if !before.monitor && after.monitor {
+        return Some(format!(
+            "its network `{}`: it would get copies of others' frames",
+            after.network
+        ));
+    }
     let (then, left) = (vlans(before.pvid, &before.vids), vlans(after.pvid, &after.vids));
     let gone: BTreeSet<u16> = then.difference(&left).copied().collect();
     if !gone.is_empty() {

@@ -165,6 +165,11 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
         ("vlans=\"10,30\"", "vlans=\"10,30\"\nrouter=false", "what it says as a router"),
         (
             "vlans=\"10,30\"",
+            "vlans=\"10,30\"\nmonitor=true",
+            "its network `n`: it would get copies of others' frames",
+        ),
+        (
+            "vlans=\"10,30\"",
             "vlans=\"10,30\"\nprivate=true",
             "what it exchanges with other private adapters of its network",
         ),

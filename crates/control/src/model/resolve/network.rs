@@ -133,6 +133,8 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
             unknown: a::STORM_UNKNOWN.value(set),
         },
         private: a::PRIVATE.value(set),
+        mirror: a::MIRROR.of(set).map(str::to_owned),
+        monitor: a::MONITOR.value(set),
         ..EthernetSpec::on(name, mac)
     }
 }
@@ -153,6 +155,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
+            mirror: attr::uplink::MIRROR.of(set).map(str::to_owned),
             storm: StormSpec {
                 broadcast: attr::uplink::STORM_BROADCAST.value(set),
                 multicast: attr::uplink::STORM_MULTICAST.value(set),

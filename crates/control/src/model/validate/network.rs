@@ -30,8 +30,42 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
             );
         }
     }
+    mirrors(desired)?;
     seas::check(desired)?;
     uplinks(desired)
+}
+
+/// Copies go to an adapter of the same network that waits for them.
+fn mirrors(desired: &Desired) -> Result<(), ApiError> {
+    use attr::{adapter as a, uplink as u};
+    let cards = desired[Object::Adapter].iter().filter_map(|(name, set)| {
+        Some((Object::Adapter, name, a::MIRROR.of(set)?, a::NETWORK.of(set)?))
+    });
+    let uplinks = desired[Object::Uplink].iter().filter_map(|(name, set)| {
+        let whose = network::connection(desired, name, set).map(|way| way.network);
+        Some((Object::Uplink, name, u::MIRROR.of(set)?, whose.unwrap_or_default()))
+    });
+    for (object, name, to, whose) in cards.chain(uplinks) {
+        let refuse = |problem: String, help: String| {
+            let problem = format!("{object} `{name}`: {problem}");
+            Err(ApiError::invalid(problem).on(a::MIRROR.name).help(help))
+        };
+        let Some(monitor) = desired[Object::Adapter].get(to) else { continue };
+        if a::KIND.value(monitor) != AdapterKind::Ethernet || !a::MONITOR.value(monitor) {
+            let problem = format!("adapter `{to}` does not wait for copies");
+            return refuse(problem, format!("set `monitor` of `{to}`, or name one that has it"));
+        }
+        if a::NETWORK.of(monitor) != Some(whose) {
+            let there = a::NETWORK.of(monitor).unwrap_or_default();
+            let problem = format!("adapter `{to}` is of another network, `{there}`");
+            return refuse(problem, "name an adapter of the same network".to_owned());
+        }
+        if to == name {
+            let problem = "it cannot watch itself".to_owned();
+            return refuse(problem, "name another adapter of the same network".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// By these names devices of networks are known in statistics and to the original's commands.
@@ -180,6 +214,41 @@ mod tests {
         let adapter = "[adapter.a]\nkind=\"ethernet\"\nnetwork=\"m\"\n";
         let refused = judge(&format!("[uplink.a]\nnetwork=\"n\"\n{adapter}")).unwrap_err();
         assert_eq!(refused, "uplink `a`: adapter `a` has this name");
+    }
+
+    #[test]
+    fn copies_go_to_a_monitor_of_the_same_network() {
+        let judge = |more: &str| {
+            let card = |name: &str, network: &str, more: &str| {
+                format!("[adapter.{name}]\nkind=\"ethernet\"\nnetwork=\"{network}\"\n{more}\n")
+            };
+            let all = [
+                "[network.n]\n[network.m]\n[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.disk]\nvolume=\"v\"\n",
+                &card("ear", "n", "monitor=true"),
+                &card("far", "m", "monitor=true"),
+                &card("open", "n", ""),
+                more,
+            ];
+            let desired = crate::config::read(&all.concat()).unwrap();
+            validate(&desired, &samples::paths()).map(drop).map_err(|error| error.message)
+        };
+        let of = |mirror: &str| {
+            format!("[adapter.a]\nkind=\"ethernet\"\nnetwork=\"n\"\nmirror=\"{mirror}\"\n")
+        };
+        let up = |mirror: &str| format!("[uplink.u]\nnetwork=\"n\"\nmirror=\"{mirror}\"\n");
+        assert_eq!(judge(&of("ear")), Ok(()));
+        assert_eq!(judge(&up("ear")), Ok(()));
+        for (wrong, problem) in [
+            (of("open"), "adapter `open` does not wait for copies"),
+            (of("disk"), "adapter `disk` does not wait for copies"),
+            (of("far"), "is of another network, `m`"),
+            (up("far"), "is of another network, `m`"),
+            (format!("{}monitor=true\n", of("a")), "it cannot watch itself"),
+            (of("nobody"), "nobody"),
+        ] {
+            let refused = judge(&wrong).unwrap_err();
+            assert!(refused.contains(problem), "{wrong}: {refused}");
+        }
     }
 
     #[test]

@@ -83,6 +83,10 @@ fn remedy(reason: &str) -> &'static str {
             "find what sends so many to all (a loop behind the guest?), or raise `storm_broadcast`, `storm_multicast` or `storm_unknown`"
         }
         "private_port" => "none if these two shall not talk; else take `private` off one of them",
+        "mirror_copy" => {
+            "its own frames are not lost: who watches it is too slow or away, see the adapter that its `mirror` names"
+        }
+        "mirror_only" => "a monitor sends nothing: take `monitor` off it if it shall",
         "rx_buffer_too_small" => "use a driver with mergeable buffers (QEMU: mrg_rxbuf=on)",
         "standby" => {
             "another server bridges the VLAN, or this one has no token: see `trunkline sea show`"
@@ -174,6 +178,18 @@ fn down(
             "load the driver in the guest (virtio_net), and take its interface up",
         )),
         Some((AdapterState::Running, _)) => {}
+    }
+    if attr::adapter::MONITOR.value(set) {
+        let named = |set: &Attributes| attr::adapter::MIRROR.of(set) == Some(name);
+        let watched = desired[Object::Adapter].values().any(named)
+            || desired[Object::Uplink]
+                .values()
+                .any(|set| attr::uplink::MIRROR.of(set) == Some(name));
+        if !watched {
+            let what = "it is a monitor, and nobody names it as `mirror`";
+            all.push(finding(what, "set `mirror` of those that it shall watch"));
+        }
+        return all;
     }
     let (mine, network) = (vlans_of(set), attr::adapter::NETWORK.of(set));
     let others = desired[Object::Adapter].iter().filter(|(other, its)| {
