@@ -196,8 +196,8 @@ objects! {
             "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
         PRIVATE of(ETHERNET): bool = Switch, Is("false"), Live, "",
             "The client exchanges frames with adapters of its network that are not private, and with uplinks, but not with others that are private.";
-        MIRROR of(ETHERNET): str = Name(Adapter), Derived("none"), Live, "",
-            "An adapter of its network that gets a copy of every frame that the client sends and gets: one with `monitor`.";
+        MIRROR of(ETHERNET): str = Text { bytes_max: 253 }, Derived("none"), Live, "",
+            "The name of an adapter of its network that gets a copy of every frame that the client sends and gets: one with `monitor`.";
         MONITOR of(ETHERNET): bool = Switch, Is("false"), Live, "",
             "The client gets copies of the frames of those that name its adapter as `mirror`. It gets no others, and what it sends is lost.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",

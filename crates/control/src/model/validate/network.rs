@@ -50,7 +50,10 @@ fn mirrors(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("{object} `{name}`: {problem}");
             Err(ApiError::invalid(problem).on(a::MIRROR.name).help(help))
         };
-        let Some(monitor) = desired[Object::Adapter].get(to) else { continue };
+        let Some(monitor) = desired[Object::Adapter].get(to) else {
+            let problem = format!("there is no adapter `{to}`, which its `mirror` names");
+            return refuse(problem, "take `mirror` off it, or name one that is there".to_owned());
+        };
         if a::KIND.value(monitor) != AdapterKind::Ethernet || !a::MONITOR.value(monitor) {
             let problem = format!("adapter `{to}` does not wait for copies");
             return refuse(problem, format!("set `monitor` of `{to}`, or name one that has it"));
@@ -244,7 +247,7 @@ mod tests {
             (of("far"), "is of another network, `m`"),
             (up("far"), "is of another network, `m`"),
             (format!("{}monitor=true\n", of("a")), "it cannot watch itself"),
-            (of("nobody"), "nobody"),
+            (of("nobody"), "there is no adapter `nobody`"),
         ] {
             let refused = judge(&wrong).unwrap_err();
             assert!(refused.contains(problem), "{wrong}: {refused}");
