@@ -221,6 +221,14 @@ impl Tx {
         Ok(self.0.ring.publish()?)
     }
 
+    /// Kicks for nothing.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn kick(&self) -> Result<(), NetError> {
+        Ok(self.0.ring.kick()?)
+    }
+
     /// Takes back what was sent; how many frames.
     ///
     /// # Errors
@@ -274,6 +282,14 @@ impl Rx {
         }
         self.buffers.ring.publish()?;
         Ok(count)
+    }
+
+    /// Kicks for nothing.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn kick(&self) -> Result<(), NetError> {
+        Ok(self.buffers.ring.kick()?)
     }
 
     /// The next frame that came.

@@ -86,6 +86,11 @@ impl SlotRing {
         Ok(())
     }
 
+    /// Kicks for nothing.
+    pub(crate) fn kick(&self) -> std::io::Result<()> {
+        self.kick.write(1)
+    }
+
     /// Moves the indices of an idle ring without telling what is there.
     pub(crate) fn lie(&mut self, by: u16) -> std::io::Result<()> {
         self.ring.set_index(self.ring.avail_index().wrapping_add(by));
