@@ -83,6 +83,15 @@ pub fn space(spec: &EthernetSpec, queues: u16) -> [u8; CONFIG_BYTES] {
     space
 }
 
+/// Which tags of a port's frames the switch looks at.
+pub(crate) fn tagging(spec: spec::Tagging) -> switch::Tagging {
+    match spec {
+        spec::Tagging::Dot1q => switch::Tagging::Customer,
+        spec::Tagging::Dot1ad => switch::Tagging::Service,
+        spec::Tagging::Tunnel => switch::Tagging::None,
+    }
+}
+
 /// What the driver may leave to us.
 #[must_use]
 pub fn may(features: u64) -> Offloads {

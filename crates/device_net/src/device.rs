@@ -48,6 +48,7 @@ impl NetDevice {
             storm: bounds.storm,
             private: spec.private,
             mirror_only: spec.monitor,
+            tagging: config::tagging(spec.tagging),
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         }
     }

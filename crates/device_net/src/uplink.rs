@@ -41,6 +41,7 @@ use switch::{
 use uring::{Op, WriteFlags};
 
 use crate::bounds::Bounds;
+use crate::config;
 use crate::copy::{Source, write_piece};
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
@@ -115,6 +116,7 @@ impl UplinkPort {
             // Of clients' addresses there are as many again as have room.
             claims_max: 1024,
             storm: bounds.storm,
+            tagging: config::tagging(spec.tagging),
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));

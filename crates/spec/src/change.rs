@@ -168,6 +168,7 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         private,
         mirror,
         monitor,
+        tagging,
     } = now;
     gravest([
         (Recreate, *network != then.network),
@@ -183,6 +184,7 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (Live, *private != then.private),
         (Live, *mirror != then.mirror),
         (Live, *monitor != then.monitor),
+        (Live, *tagging != then.tagging),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])
@@ -191,8 +193,19 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
 /// What a change of an uplink takes.
 #[must_use]
 pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
-    let UplinkSpec { name, network, kind, interface, mtu, pvid, vids, failover, storm, mirror } =
-        now;
+    let UplinkSpec {
+        name,
+        network,
+        kind,
+        interface,
+        mtu,
+        pvid,
+        vids,
+        failover,
+        storm,
+        mirror,
+        tagging,
+    } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
         (Recreate, *name != then.name),
@@ -204,6 +217,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Live, *failover != then.failover),
         (Live, *storm != then.storm),
         (Live, *mirror != then.mirror),
+        (Live, *tagging != then.tagging),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

@@ -46,6 +46,9 @@ pub struct EthernetSpec {
     /// It gets copies of others' frames, and has no other part in its network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub monitor: bool,
+    /// Which tags say the VLAN of its frames.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tagging: Tagging,
 }
 
 fn yes() -> bool {
@@ -71,6 +74,7 @@ impl EthernetSpec {
             private: false,
             mirror: None,
             monitor: false,
+            tagging: Tagging::Dot1q,
         }
     }
 
@@ -103,6 +107,19 @@ impl Default for GuardSpec {
     fn default() -> GuardSpec {
         GuardSpec { addresses: Vec::new(), dhcp_server: true, router: true }
     }
+}
+
+/// Which tags of a port's frames say their VLAN. A frame without one is the `pvid`'s, whatever else it carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tagging {
+    /// Those of 802.1Q, customers' tags.
+    #[default]
+    Dot1q,
+    /// Those of 802.1ad, service tags; customers' pass behind them.
+    Dot1ad,
+    /// None: all is the `pvid`'s, and passes with the tags that it has.
+    Tunnel,
 }
 
 /// Most frames and bytes in a second, in one direction.

@@ -19,7 +19,7 @@ mod volume;
 
 pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
 pub use change::Change;
-pub use ethernet::{EthernetSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec};
+pub use ethernet::{EthernetSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec, Tagging};
 pub use identity::FileIdentity;
 pub use kinds::*;
 pub use pool::{PoolSpec, SnapshotSpec};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{StormSpec, is_default};
+use crate::{StormSpec, Tagging, is_default};
 
 /// An uplink: a port of a network, behind which is an interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct UplinkSpec {
     /// The card of its network, by name, that gets a copy of all that comes and goes by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<String>,
+    /// Which tags say the VLAN of its frames.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tagging: Tagging,
 }
 
 /// What the interface of the host is to an uplink.
@@ -127,7 +130,9 @@ impl UplinkSpec {
     /// Whether it asks for no more of its port than the first data planes knew that had uplinks.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.storm == StormSpec::default() && self.mirror.is_none()
+        let default = UplinkSpec::on(&self.network, &self.name);
+        (self.storm, &self.mirror, self.tagging)
+            == (default.storm, &default.mirror, default.tagging)
     }
 
     /// An uplink of a network, by an interface of its name, with what nobody set.
@@ -145,6 +150,7 @@ impl UplinkSpec {
             failover: None,
             storm: StormSpec::default(),
             mirror: None,
+            tagging: Tagging::Dot1q,
         }
     }
 }

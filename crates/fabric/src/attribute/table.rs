@@ -13,8 +13,8 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
-    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, UplinkKind, VolumeKind, VtdKind,
-    Wait,
+    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, Tagging, UplinkKind, VolumeKind,
+    VtdKind, Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -200,6 +200,9 @@ objects! {
             "The name of an adapter of its network that gets a copy of every frame that the client sends and gets: one with `monitor`.";
         MONITOR of(ETHERNET): bool = Switch, Is("false"), Live, "",
             "The client gets copies of the frames of those that name its adapter as `mirror`. It gets no others, and what it sends is lost.";
+        TAGGING of(ETHERNET): Tagging = Word(Tagging::WORDS), Is("dot1q"), Live, "",
+            "Which tags say the VLAN of its frames. `dot1q`: those of 802.1Q. `dot1ad`: service tags (802.1ad, QinQ), with what customers tagged behind them. `tunnel`: none; \
+             all that the client sends is of the VLAN `pvid`, with the tags that it has.";
         GUEST_OFFLOADS of(ETHERNET): bool = Switch, Is("true"), Live, "",
             "What comes for the client may be left to it uncut and without checksum, as far as its driver has negotiated that. Off for a guest that has \
              switched it off while it runs, of which its front end tells nobody: one with an XDP program on its interface.";
@@ -398,6 +401,8 @@ objects! {
             "Most frames per second to stations that nobody has seen, which go to everybody, likewise.";
         MIRROR: str = Name(Adapter), Derived("none"), Live, "",
             "An adapter of its network, with `monitor`, that gets a copy of every frame that comes and goes by it.";
+        TAGGING: Tagging = Word(Tagging::WORDS), Is("dot1q"), Live, "",
+            "Which tags say the VLAN of frames: `dot1q` (802.1Q), `dot1ad` (service tags of 802.1ad, QinQ), or `tunnel`: none, all of it is of the VLAN `pvid`.";
     }
     /// An adapter of the server itself on a network.
     Trunk trunk = "trunks", "Trunk adapters", "what shared Ethernet adapters bridge: the server's own virtual adapters on networks", [NETWORK, PVID, VLANS] {

@@ -147,6 +147,18 @@ words! {
 }
 
 words! {
+    /// Which tags say the VLAN of frames.
+    enum Tagging {
+        /// Customers' tags.
+        Dot1q = "dot1q",
+        /// Service tags.
+        Dot1ad = "dot1ad",
+        /// None.
+        Tunnel = "tunnel",
+    }
+}
+
+words! {
     /// Whether a port has a link.
     enum Link {
         /// It has.

@@ -38,6 +38,9 @@ pub(super) fn lost(before: &AdapterSpec, after: &AdapterSpec) -> Option<String> 
             after.network
         ));
     }
+    if before.tagging != after.tagging {
+        return Some("its VLANs: other tags would say them".to_owned());
+    }
     let (then, left) = (vlans(before.pvid, &before.vids), vlans(after.pvid, &after.vids));
     let gone: BTreeSet<u16> = then.difference(&left).copied().collect();
     if !gone.is_empty() {

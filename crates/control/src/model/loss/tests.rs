@@ -170,6 +170,11 @@ fn a_network_is_lost_with_its_vlans_and_the_way_out() {
         ),
         (
             "vlans=\"10,30\"",
+            "vlans=\"10,30\"\ntagging=\"dot1ad\"",
+            "its VLANs: other tags would say them",
+        ),
+        (
+            "vlans=\"10,30\"",
             "vlans=\"10,30\"\nprivate=true",
             "what it exchanges with other private adapters of its network",
         ),

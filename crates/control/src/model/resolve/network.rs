@@ -3,12 +3,12 @@
 use super::super::{Desired, home, seas};
 use super::narrow16;
 use super::parts::burst;
-use fabric::attribute::words::UplinkKind as Kind;
+use fabric::attribute::words::{self, UplinkKind as Kind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
 use spec::{
     EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec,
-    UplinkKind, UplinkSpec,
+    Tagging, UplinkKind, UplinkSpec,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -135,7 +135,16 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
         private: a::PRIVATE.value(set),
         mirror: a::MIRROR.of(set).map(str::to_owned),
         monitor: a::MONITOR.value(set),
+        tagging: tagging(a::TAGGING.value(set)),
         ..EthernetSpec::on(name, mac)
+    }
+}
+
+fn tagging(word: words::Tagging) -> Tagging {
+    match word {
+        words::Tagging::Dot1q => Tagging::Dot1q,
+        words::Tagging::Dot1ad => Tagging::Dot1ad,
+        words::Tagging::Tunnel => Tagging::Tunnel,
     }
 }
 
@@ -155,6 +164,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
+            tagging: tagging(attr::uplink::TAGGING.value(set)),
             mirror: attr::uplink::MIRROR.of(set).map(str::to_owned),
             storm: StormSpec {
                 broadcast: attr::uplink::STORM_BROADCAST.value(set),

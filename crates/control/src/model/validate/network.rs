@@ -2,7 +2,7 @@
 
 use super::super::{Desired, home, resolve::network, seas};
 use crate::error::ApiError;
-use fabric::attribute::words::AdapterKind;
+use fabric::attribute::words::{AdapterKind, Tagging};
 use fabric::attribute::{Attribute, Attributes, Object, attr};
 use std::collections::BTreeMap;
 
@@ -105,9 +105,24 @@ fn vlans(desired: &Desired) -> Result<(), ApiError> {
                     .on(attribute.name)
                     .help("write it as 10,20-29"));
             }
+            if !text.is_empty() && tunnels(object, set) {
+                let problem = format!("{object} `{name}`: all of a tunnel is of the VLAN `pvid`");
+                return Err(ApiError::invalid(problem)
+                    .on(attribute.name)
+                    .help("leave `vlans` out, or set another `tagging`"));
+            }
         }
     }
     Ok(())
+}
+
+/// Whether no tag of its frames says their VLAN.
+fn tunnels(object: Object, set: &Attributes) -> bool {
+    match object {
+        Object::Adapter => attr::adapter::TAGGING.value(set) == Tagging::Tunnel,
+        Object::Uplink => attr::uplink::TAGGING.value(set) == Tagging::Tunnel,
+        _ => false,
+    }
 }
 
 /// Each uplink by itself, and beside the others: no interface has two, and no VLAN of a network has two ways to the world outside, which would be a
@@ -210,6 +225,7 @@ mod tests {
             ("", "\"m\"\ninterface=\"a\"", "uplink `a` has the interface `a`"),
             ("", "\"m\"\ninterface=\"a/b\"", "is no name of an interface"),
             ("", "\"m\"\nvlans=\"x\"", "is no list of VLANs"),
+            ("", "\"m\"\ntagging=\"tunnel\"\nvlans=\"7\"", "all of a tunnel is of the VLAN `pvid`"),
         ] {
             let refused = two(a, b).unwrap_err();
             assert!(refused.contains(problem), "{refused}");
