@@ -55,7 +55,8 @@ fn pvs_of(spec: &PoolSpec, now: &[PvStatus]) -> Result<Vec<PvStatus>, String> {
         bytes: 1 << 40,
         free_bytes: 1 << 40,
         leaving: None,
-        group: u8::from(spec.mirror.contains(path)),
+        group: spec.group_of(path),
+        tier: spec.tier_of(path),
         state: PvState::Active,
     };
     let known = |path: &std::path::PathBuf| now.iter().find(|pv| pv.path == *path).cloned();
@@ -206,6 +207,7 @@ impl Books {
                     lus: Vec::new(),
                     snapshots: Vec::new(),
                     free_bytes: 1 << 40,
+                    tiers: Vec::new(),
                     paused: 0,
                     pauses: 0,
                     trouble: None,

@@ -214,6 +214,12 @@ impl Link for SocketLink {
             }
             Request::Rollback(_) => (10, "roll LUs back"),
             Request::Detach(_) => (13, "detach LUs"),
+            Request::PutPool(spec) if !spec.tiers.is_empty() => (18, "have tiers in storage pools"),
+            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
+                if lu.tier.unwrap_or(0) != 0 =>
+            {
+                (18, "have tiers in storage pools")
+            }
             Request::PutPool(spec) if !spec.mirror.is_empty() => (16, "mirror storage pools"),
             Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             Request::Trace(_) => (9, "watch frames"),

@@ -247,8 +247,9 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
             == *now
     };
     let other = |now: &PoolSpec, then: &PoolSpec| {
-        let PoolSpec { pvs, mirror, leaving, doomed, snapshots, .. } = now.clone();
-        !same(now, &PoolSpec { pvs, mirror, leaving, doomed, snapshots, ..then.clone() })
+        let PoolSpec { pvs, mirror, tiers, leaving, doomed, snapshots, .. } = now.clone();
+        let then = PoolSpec { pvs, mirror, tiers, ..then.clone() };
+        !same(now, &PoolSpec { leaving, doomed, snapshots, ..then })
     };
     let goes =
         now.iter().filter(|(name, now)| wanted.pools.get(name).is_none_or(|then| other(now, then)));

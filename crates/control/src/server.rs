@@ -46,7 +46,9 @@ pub use files::FileAct;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};
-pub use pools::{FailgrpView, LuView, MovesView, PoolExplanation, PoolFinding, PoolView, PvView};
+pub use pools::{
+    FailgrpView, LuView, MovesView, PoolExplanation, PoolFinding, PoolView, PvView, TierView,
+};
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
 pub use snapshots::{FrozenLuView, SnapshotView};

@@ -178,6 +178,7 @@ fn run_lu(shares: bool) {
         shadow: memory.path().join("shadow"),
         fresh: true,
         mirror: Vec::new(),
+        tiers: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

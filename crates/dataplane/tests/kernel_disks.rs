@@ -338,6 +338,7 @@ fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
         shadow: memory.path().join(name),
         fresh,
         mirror: Vec::new(),
+        tiers: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

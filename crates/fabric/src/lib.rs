@@ -10,6 +10,7 @@
 //!   term that limits it.
 //! - [`elements`] divides a port's command elements over its adapters.
 //! - [`units`] reads and writes sizes (`64MiB`), CPU lists (`2-5,8`) and socket modes (`0660`).
+//! - [`pvs`] reads the lists of a storage pool's PVs, with their tiers.
 //! - [`san`] is the fabric of virtual Fibre Channel: WWPNs, ports, targets, zones, masks, and who sees which LUN.
 //! - [`sea`] says what is wrong with a set of shared Ethernet adapters, before it loops.
 //! - [`suggest`] finds the known word nearest to a mistyped one.
@@ -17,6 +18,7 @@
 pub mod attribute;
 pub mod elements;
 pub mod negotiate;
+pub mod pvs;
 pub mod san;
 pub mod sea;
 pub mod suggest;

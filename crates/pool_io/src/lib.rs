@@ -51,8 +51,8 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use table::{PoolView, Progress, PvView};
-pub use thread::{PoolHandle, Pools};
+pub use table::{PoolView, Progress, PvView, TierView};
+pub use thread::{At, PoolHandle, Pools};
 
 /// Why a pool is not made, opened or changed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use crate::remote::{PvLane, Reading, Refused};
 use crate::shadow::Shadow;
 use crate::signature;
 use crate::table::{Absent, OpenPv, Shared};
-use crate::thread::{Candidate, NotThere, Opening};
+use crate::thread::{At, Candidate, NotThere, Opening};
 use crate::work::{DEADLINE, Work, chunks_for};
 
 /// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet. With it the PVs that have left it and that a process
@@ -168,7 +168,7 @@ fn known_by(
     let missing =
         members.filter(|((_, member), at)| at.is_none() && member.state != MemberState::Gone);
     let of = |(number, member): (u16, &Member)| {
-        let group = |one: &NotThere| u8::from(spec.mirror.contains(&one.path)) == member.group;
+        let group = |one: &NotThere| spec.group_of(&one.path) == member.group;
         let at = absent.iter().position(group).or((!absent.is_empty()).then_some(0));
         match at.map(|at| absent.remove(at)) {
             Some(NotThere { path, error }) => (number, path, Some(error.to_string())),
@@ -258,7 +258,7 @@ fn look(
 /// Whether a PV can be added to a pool that is open.
 pub(crate) fn may_join(
     pool: &Superblock,
-    (pv, group): (&OpenPv, u8),
+    (pv, at): (&OpenPv, At),
     lane: &PvLane<'_>,
 ) -> Result<NewPv, PoolError> {
     let front = front(pv, lane)?;
@@ -272,7 +272,7 @@ pub(crate) fn may_join(
     if let (None, Some(found)) = (label, signature::found(&front)) {
         return Err(holds(pv, found));
     }
-    let there = |member: &&Member| member.state != MemberState::Gone && member.group == group;
+    let there = |member: &&Member| member.state != MemberState::Gone && member.group == at.group;
     if !pool.members.iter().any(|member| there(&member)) {
         let what = format!("PV {} cannot begin another failure group", pv.path.display());
         return Err(PoolError::new(
@@ -280,7 +280,8 @@ pub(crate) fn may_join(
             "add it to a failure group that the pool has; one with a mirror is made so from the beginning",
         ));
     }
-    let new = NewPv { pv: fresh_uuid(), chunks: chunks_of(&pv.volume), tier: 0, group };
+    let At { tier, group } = at;
+    let new = NewPv { pv: fresh_uuid(), chunks: chunks_of(&pv.volume), tier, group };
     make(pool.pool, &[new]).map(|_| new).map_err(|error| too_small(pv, &error))
 }
 
@@ -288,13 +289,24 @@ pub(crate) fn may_join(
 fn new_pool(pool: Uuid, pvs: &[Candidate], lanes: &[PvLane<'_>]) -> Result<(), PoolError> {
     let new = |candidate: &Candidate| {
         let chunks = chunks_of(&candidate.pv.volume);
-        NewPv { pv: fresh_uuid(), chunks, tier: 0, group: candidate.group }
+        let At { tier, group } = candidate.at;
+        NewPv { pv: fresh_uuid(), chunks, tier, group }
     };
     let new: Vec<NewPv> = pvs.iter().map(new).collect();
     if !new.is_empty() && new.iter().all(|pv| pv.group == 1) {
         return Err(PoolError::new(
             "all its PVs are in the second failure group",
             "leave some to the first: each chunk is on a PV of either",
+        ));
+    }
+    let places = || new.iter().map(|pv| (pv.tier, pv.group));
+    let lacks = |(tier, group): (u8, u8)| {
+        places().any(|(_, of)| of == group) && !places().any(|of| of == (tier, group))
+    };
+    if let Some((tier, _)) = places().find(|(tier, _)| lacks((*tier, 0)) || lacks((*tier, 1))) {
+        return Err(PoolError::new(
+            format!("tier {tier} of it has PVs of one failure group, and another tier of two"),
+            "give each tier PVs of both, or all of them PVs of one",
         ));
     }
     let (_, parts) = make(pool, &new).map_err(|error| {

@@ -123,7 +123,7 @@ pub(crate) enum Wanted {
     /// This one.
     Number(u32),
     /// A new one.
-    New { chunks: u32, thick: bool },
+    New { chunks: u32, thick: bool, tier: u8 },
     /// A new one that holds what this snapshot holds.
     Clone(u32),
 }

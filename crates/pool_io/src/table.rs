@@ -255,8 +255,10 @@ pub struct PoolView {
     pub pvs: Vec<PvView>,
     /// Its LUs.
     pub lus: Vec<LuSpace>,
-    /// Chunks that are free and set aside for nobody.
+    /// Chunks that are free and set aside for nobody, in all tiers.
     pub free: u64,
+    /// The same of each tier, with the requests that wait for space in it.
+    pub tiers: Vec<TierView>,
     /// Writes that wait for space now, and since it was opened.
     pub paused: u64,
     /// Requests that had to wait for space since it was opened.
@@ -269,6 +271,17 @@ pub struct PoolView {
     pub detaching: BTreeMap<u32, Progress>,
     /// What is wrong with it.
     pub trouble: Option<String>,
+}
+
+/// What is left in a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierView {
+    /// Its number.
+    pub tier: u8,
+    /// Chunks that are free and set aside for nobody.
+    pub free: u64,
+    /// Writes that wait for space in it.
+    pub paused: u64,
 }
 
 /// How far something is that moves chunks.

@@ -16,6 +16,7 @@ mod hangs;
 mod layers;
 mod mirror;
 mod pvs;
+mod tiers;
 
 const MEMORY: usize = 4 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
@@ -53,6 +54,7 @@ impl Place {
             shadow: memory.path().join("shadow"),
             fresh: true,
             mirror: Vec::new(),
+            tiers: Vec::new(),
             joining: Vec::new(),
             leaving: Vec::new(),
             doomed: Vec::new(),

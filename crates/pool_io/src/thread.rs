@@ -61,14 +61,30 @@ pub(crate) struct NotThere {
     pub(crate) error: PoolError,
 }
 
+/// Where a PV belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// Its tier.
+    pub tier: u8,
+    /// Its failure group.
+    pub group: u8,
+}
+
+/// A failure group of the first tier.
+impl From<u8> for At {
+    fn from(group: u8) -> At {
+        At { tier: 0, group }
+    }
+}
+
 /// What may be a PV of the pool.
 #[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) pv: OpenPv,
     /// It is known to be.
     pub(crate) must: bool,
-    /// Its failure group, if it is new.
-    pub(crate) group: u8,
+    /// Where it belongs, if it is new.
+    pub(crate) at: At,
     /// Why it cannot be used, although it can be read.
     pub(crate) unfit: Option<PoolError>,
 }
@@ -127,9 +143,9 @@ impl Pools {
         let (mut pvs, mut absent) = (Vec::new(), Vec::new());
         for path in &spec.pvs {
             let must = spec.fresh || !spec.joining.contains(path);
-            let group = u8::from(spec.mirror.contains(path));
+            let at = At { tier: spec.tier_of(path), group: spec.group_of(path) };
             match open_pv(files, server, &spec.name, path, event) {
-                Ok(pv) => pvs.push(Candidate { pv, must, group, unfit: None }),
+                Ok(pv) => pvs.push(Candidate { pv, must, at, unfit: None }),
                 Err(error) if spec.fresh => return Err(error),
                 // The others say whether it can be done without.
                 Err(error) if must => absent.push(NotThere { path: path.clone(), error }),
@@ -140,7 +156,7 @@ impl Pools {
         for path in spec.leaving.iter().filter(|path| !spec.pvs.contains(path)) {
             // It may be in another's hands by now. Where the pool has something on it, it is missing.
             let opened = open_pv(files, server, &spec.name, path, event);
-            let new = |pv| Candidate { pv, must: false, group: 0, unfit: None };
+            let new = |pv| Candidate { pv, must: false, at: At::default(), unfit: None };
             pvs.extend(opened.ok().map(new));
         }
         let shadow = files
@@ -230,7 +246,7 @@ pub(crate) fn open_pv(
 }
 
 impl PoolHandle {
-    /// Adds PVs, each with its failure group: all of them are looked at before the first is written to.
+    /// Adds PVs, each with its tier and failure group: all of them are looked at before the first is written to.
     ///
     /// # Errors
     ///
@@ -239,19 +255,20 @@ impl PoolHandle {
         &self,
         files: &dyn Files,
         server: Option<&str>,
-        paths: &[(PathBuf, u8)],
+        paths: &[(PathBuf, impl Into<At> + Copy)],
         event: &mut dyn FnMut(OpenEvent),
     ) -> Result<(), PoolError> {
         let mut pvs = Vec::new();
-        for (path, group) in paths {
-            pvs.push((open_pv(files, server, &self.shared.name, path, event)?, *group));
+        for (path, at) in paths {
+            let pv = open_pv(files, server, &self.shared.name, path, event)?;
+            pvs.push((pv, (*at).into()));
         }
         let shared = Arc::clone(&self.shared);
         let superblock = ask(&self.inbox, |reply| Message::Superblock(shared, reply))?;
         let mut new = Vec::new();
-        for (pv, group) in pvs {
+        for (pv, at) in pvs {
             let lane = lane_of(&self.inbox, &pv)?;
-            let joins = may_join(&superblock, (&pv, group), &lane)?;
+            let joins = may_join(&superblock, (&pv, at), &lane)?;
             new.push((pv, lane, joins));
         }
         for (pv, mut lane, new) in new {
@@ -324,7 +341,10 @@ impl PoolHandle {
             }
             None if lu.fresh => match (lu.snapshot, spec.bytes.filter(|bytes| *bytes > 0)) {
                 (Some(snapshot), _) => Wanted::Clone(snapshot),
-                (None, Some(bytes)) => Wanted::New { chunks: chunks_for(bytes), thick: lu.thick },
+                (None, Some(bytes)) => {
+                    let (chunks, tier) = (chunks_for(bytes), lu.tier.unwrap_or(0));
+                    Wanted::New { chunks, thick: lu.thick, tier }
+                }
                 (None, None) => return Err(fail("has no size".to_owned(), "set size")),
             },
             known => {

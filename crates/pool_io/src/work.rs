@@ -234,8 +234,8 @@ impl Work {
     /// An LU that is there, or a new one.
     pub(crate) fn lu(&mut self, wanted: Wanted, reply: ReplyTo<Result<Arc<Table>, Fault>>) {
         match wanted {
-            Wanted::New { chunks, thick } => {
-                self.submit(Asker::New(reply), Request::Create { chunks, thick, tier: 0 });
+            Wanted::New { chunks, thick, tier } => {
+                self.submit(Asker::New(reply), Request::Create { chunks, thick, tier });
             }
             Wanted::Clone(snapshot) => self.submit(Asker::New(reply), Request::Clone { snapshot }),
             Wanted::Number(number) => {

@@ -25,6 +25,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         shadow: folder.join("shadow"),
         fresh: true,
         mirror: Vec::new(),
+        tiers: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -24,7 +24,7 @@ pub const VERSION: u32 = 2;
 /// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`]. 15: failover by leases ([`crate::opener::Tokens`]).
 /// 16: failure groups of a pool ([`PoolSpec::mirror`]).
 /// 17: an address outside that is asked for ([`spec::FailoverSpec::netaddr`]). 18: a wait before a bridge goes back ([`spec::FailoverSpec::failback`]),
-/// what clients of network cards are held to ([`spec::GuardSpec`]).
+/// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]).
 pub const MINOR: u32 = 18;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -360,8 +360,11 @@ pub struct PoolStatus {
     pub pvs: Vec<PvStatus>,
     /// Its LUs.
     pub lus: Vec<LuStatus>,
-    /// What is free and set aside for nobody.
+    /// What is free and set aside for nobody, in all tiers.
     pub free_bytes: u64,
+    /// The same of each tier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<TierStatus>,
     /// Writes that wait for space.
     pub paused: u64,
     /// Writes that have waited for space since it was opened.
@@ -378,6 +381,17 @@ pub struct PoolStatus {
     /// Snapshots that were made just now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotStatus>,
+}
+
+/// What is left in a tier of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierStatus {
+    /// Its number.
+    pub tier: u8,
+    /// What is free and set aside for nobody.
+    pub free_bytes: u64,
+    /// Writes that wait for space in it.
+    pub paused: u64,
 }
 
 /// A rollback of an LU.
@@ -466,6 +480,9 @@ pub struct PvStatus {
     /// Its failure group: 0, or 1 if it is of the mirror.
     #[serde(default)]
     pub group: u8,
+    /// Its tier.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub tier: u8,
     /// Whether it is used.
     #[serde(default, skip_serializing_if = "is_active")]
     pub state: PvState,
@@ -484,6 +501,11 @@ pub enum PvState {
     Resyncing,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_first(tier: &u8) -> bool {
+    *tier == 0
+}
+
 fn is_active(state: &PvState) -> bool {
     *state == PvState::Active
 }
@@ -499,6 +521,9 @@ pub struct LuStatus {
     pub mapped_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// Its tier.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub tier: u8,
     /// It is a snapshot of this LU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u32>,

@@ -1,6 +1,6 @@
 //! Shared storage pools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ pub struct PoolSpec {
     /// Those of its PVs that are in the second failure group: each chunk is on a PV of either. Of PVs that are in the pool already it says nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirror: Vec<PathBuf>,
+    /// Those of its PVs that are of another tier than the first. Of PVs that are in the pool already it says nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<TierSpec>,
     /// A file in a tmpfs that holds what is not on the PVs yet while the data plane restarts.
     pub shadow: PathBuf,
     /// It was never open: it is made, on PVs that hold nothing.
@@ -37,6 +40,30 @@ pub struct PoolSpec {
     /// Snapshots to be made, of which it is not known that they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotSpec>,
+}
+
+/// The PVs of a tier of a pool. The first tier, 0, has those that no other has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierSpec {
+    /// Its number, from 1 on.
+    pub tier: u8,
+    /// Its PVs.
+    pub pvs: Vec<PathBuf>,
+}
+
+impl PoolSpec {
+    /// The tier of a PV.
+    #[must_use]
+    pub fn tier_of(&self, pv: &Path) -> u8 {
+        let of = self.tiers.iter().find(|tier| tier.pvs.iter().any(|one| one == pv));
+        of.map_or(0, |tier| tier.tier)
+    }
+
+    /// The failure group of a PV.
+    #[must_use]
+    pub fn group_of(&self, pv: &Path) -> u8 {
+        u8::from(self.mirror.iter().any(|one| one == pv))
+    }
 }
 
 /// A snapshot to be made.

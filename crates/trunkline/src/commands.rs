@@ -13,6 +13,7 @@ pub(crate) mod serve;
 mod snapshots;
 pub(crate) mod state;
 pub(crate) mod stats;
+mod tiers;
 pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod wait;

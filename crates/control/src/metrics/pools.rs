@@ -1,14 +1,15 @@
 //! Storage pools: how full they are, what waits, what moves.
 
 use super::Scrape;
-use crate::server::{LuView, PoolView, PvView};
+use crate::server::{LuView, PoolView, PvView, TierView};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// Name, help and value of something that is counted of pools, of their PVs, of their LUs.
+/// Name, help and value of something that is counted of pools, of their tiers, of their PVs, of their LUs.
 type OfPool = (&'static str, &'static str, fn(&PoolView) -> u64);
+type OfTier = (&'static str, &'static str, fn(&TierView) -> u64);
 type OfPv = (&'static str, &'static str, fn(&PvView) -> u64);
 type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 
@@ -28,6 +29,15 @@ const BYTES: [OfPool; 8] = [
         let moves = pool.resync.as_ref();
         moves.map_or(0, |one| one.planned_bytes.saturating_sub(one.moved_bytes))
     }),
+];
+
+const TIER_BYTES: [OfTier; 4] = [
+    ("tier_size", "What the PVs of the tier have for LUs", |tier| tier.size_bytes),
+    ("tier_used", "What LUs have taken of the tier", |tier| tier.used_bytes),
+    ("tier_free", "What of the tier is neither used nor set aside for a thick LU", |tier| {
+        tier.free_bytes
+    }),
+    ("tier_allocated", "What the LUs of the tier have in all", |tier| tier.allocated_bytes),
 ];
 
 const PV_BYTES: [OfPv; 2] = [
@@ -74,6 +84,15 @@ impl Scrape {
             let values = pools().map(|(name, pool)| (vec![label(name)], value(pool)));
             gauge(encoder, (name, help), values)?;
         }
+        let tier_labels =
+            |pool: &str, tier: &TierView| vec![label(pool), ("tier", tier.name.clone())];
+        for (name, help, value) in TIER_BYTES {
+            let of = |(name, pool): (_, &PoolView)| {
+                let tiers = pool.tiers.iter();
+                tiers.map(|tier| (tier_labels(name, tier), value(tier))).collect::<Vec<_>>()
+            };
+            gauge(encoder, (name, help), pools().flat_map(of))?;
+        }
         for (name, help, value) in PV_BYTES {
             let of = |(name, pool): (_, &PoolView)| {
                 let labels = |pv: &PvView| vec![label(name), ("pv", pv.path.clone())];
@@ -100,6 +119,14 @@ impl Scrape {
                 let away = pool.pvs.iter().filter(is_away).count() as i64;
                 let labels = [("pool", name), ("failgrp", group.name.as_str())];
                 metric.encode_family(&labels)?.encode_gauge(&away)?;
+            }
+        }
+        let help = "Writes that wait for space in the tier now";
+        let mut metric = encoder.encode_descriptor("tier_paused", help, None, MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            for tier in &pool.tiers {
+                let paused = i64::try_from(tier.paused).unwrap_or(i64::MAX);
+                metric.encode_family(&tier_labels(name, tier))?.encode_gauge(&paused)?;
             }
         }
         let help = "Writes that wait for space in the pool now";

@@ -4,6 +4,8 @@
 //! its pool goes: the data plane removes it, now or when it can. PVs that a data plane has in the pool are noted by their paths: those that are not listed any more leave it, and those that are listed and
 //! were never there join it.
 
+pub mod tiers;
+
 use super::files::Made;
 use super::map::SharedMap;
 use super::{Desired, home};
@@ -11,9 +13,10 @@ use crate::error::ApiError;
 use crate::paths::Paths;
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, attr};
+use fabric::pvs::Listed;
 use protocol::message::{PoolStatus, PvState, PvStatus, SnapshotStatus};
 use serde::{Deserialize, Serialize};
-use spec::{FileIdentity, PoolSpec, SnapshotSpec};
+use spec::{FileIdentity, PoolSpec, SnapshotSpec, TierSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -30,6 +33,12 @@ pub struct Kept {
     /// Those of them in its second failure group.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub mirror: BTreeSet<PathBuf>,
+    /// The tiers of those of them that are not of the first, by number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub of_tier: BTreeMap<PathBuf, u8>,
+    /// The numbers of its tiers but the first, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<String, u8>,
     /// Snapshots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub snapshots: BTreeMap<String, Frozen>,
@@ -75,6 +84,8 @@ pub struct Open {
     pub members: BTreeSet<PathBuf>,
     /// Those of them in its second failure group.
     pub mirror: BTreeSet<PathBuf>,
+    /// The tiers of those of them that are not of the first.
+    pub tiers: BTreeMap<PathBuf, u8>,
     /// Snapshots that were made of late.
     pub snapshots: Vec<SnapshotStatus>,
 }
@@ -85,7 +96,9 @@ impl Open {
         let members = status.pvs.iter().map(|pv| pv.path.clone()).collect();
         let mirror = status.pvs.iter().filter(|pv| pv.group != 0);
         let mirror = mirror.map(|pv| pv.path.clone()).collect();
-        Open { members, mirror, snapshots: status.snapshots.clone() }
+        let tiers = status.pvs.iter().filter(|pv| pv.tier != 0);
+        let tiers = tiers.map(|pv| (pv.path.clone(), pv.tier)).collect();
+        Open { members, mirror, tiers, snapshots: status.snapshots.clone() }
     }
 }
 
@@ -111,12 +124,11 @@ fn is_of_away<'a>(trouble: &'a str, pv: &PvStatus) -> Option<&'a str> {
 pub type Opened = BTreeMap<String, Open>;
 
 /// Notes which are open. Whether there was something new.
-pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
+pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
     let mut learned = false;
-    for (name, Open { members, mirror, snapshots }) in opened {
-        if !desired[Object::Pool].contains_key(name) {
-            continue;
-        }
+    for (name, open) in opened {
+        let Open { members, mirror, snapshots, .. } = open;
+        let Some(set) = desired[Object::Pool].get(name) else { continue };
         let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
         let mut now = kept.clone();
         note_made(desired, &mut now, snapshots);
@@ -124,6 +136,9 @@ pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
         let known =
             if members.is_empty() { (&kept.members, &kept.mirror) } else { (members, mirror) };
         now = Kept { made: true, members: known.0.clone(), mirror: known.1.clone(), ..now };
+        if !members.is_empty() {
+            tiers::learn(&mut now, open, set, paths);
+        }
         if kept != now {
             desired.allocations.pools.insert(name.clone(), now);
             learned = true;
@@ -278,6 +293,17 @@ pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
         }
     }
     settle_snapshots(now, next, &mut pools);
+    let names: Vec<String> = next[Object::Pool].keys().cloned().collect();
+    for name in names {
+        let (before, after) = (now[Object::Pool].get(&name), next[Object::Pool].get(&name));
+        let Some(after) = after.filter(|after| before != Some(*after)) else { continue };
+        let mut kept = pools.get(&name).cloned().unwrap_or_default();
+        let renamed = tiers::settle(&mut kept, (before, after));
+        if pools.get(&name).map_or(&Kept::default(), |was| was) != &kept {
+            pools.insert(name.clone(), kept);
+        }
+        tiers::rename_of_lus(next, &name, &renamed);
+    }
     next.allocations.pools = pools;
 }
 
@@ -289,13 +315,18 @@ pub fn pool_of(set: &Attributes) -> Option<&str> {
 
 /// The paths of a pool's PVs, those of its second failure group last.
 pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
-    let first = listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path));
-    first.chain(mirror(set, paths)).collect()
+    let first = paths_of(attr::pool::PVS.of(set), paths);
+    first.into_iter().chain(mirror(set, paths)).collect()
 }
 
 /// Those of its second failure group; none if it is not mirrored.
 pub fn mirror(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
-    listed(attr::pool::MIRROR.of(set)).map(|path| paths.absolute(path)).collect()
+    paths_of(attr::pool::MIRROR.of(set), paths)
+}
+
+/// The paths of a list of PVs.
+fn paths_of(list: Option<&str>, paths: &Paths) -> Vec<PathBuf> {
+    Listed::all(list.unwrap_or_default()).map(|one| paths.absolute(one.path)).collect()
 }
 
 /// The names of its failure groups; of one that is not mirrored, the first is there alone.
@@ -328,7 +359,7 @@ pub(super) fn may_change(
         return refuse(attr::pool::MIRROR.name, what, help.to_owned());
     }
     let first = |set: &Attributes| -> BTreeSet<PathBuf> {
-        listed(attr::pool::PVS.of(set)).map(|path| paths.absolute(path)).collect()
+        paths_of(attr::pool::PVS.of(set), paths).into_iter().collect()
     };
     let (first_had, first_has) = (first(before), first(after));
     let comes_first = first_has.iter().filter(|path| !first_had.contains(*path));
@@ -339,7 +370,9 @@ pub(super) fn may_change(
     let member = |path: &&PathBuf| kept.members.contains(*path) && !second(path);
     let wrong_too =
         comes_second.filter(member).map(|path| (path, attr::pool::MIRROR.name, one, two));
-    let Some((path, attribute, from, to)) = wrong.chain(wrong_too).next() else { return Ok(()) };
+    let Some((path, attribute, from, to)) = wrong.chain(wrong_too).next() else {
+        return tiers::may_change(kept, name, (before, after), paths);
+    };
     let path = path.display();
     let what = format!("has {path} in its failure group `{from}`: it cannot go to `{to}`");
     let help = format!(
@@ -379,6 +412,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             leaving: members.into_iter().flatten().filter(unwanted).cloned().collect(),
             pvs,
             mirror: mirror(set, paths),
+            tiers: tiers_told(kept, set, paths),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
@@ -392,6 +426,17 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
         (name.clone(), spec)
     };
     here.map(spec).collect()
+}
+
+/// The PVs of all tiers but the first.
+fn tiers_told(kept: Option<&Kept>, set: &Attributes, paths: &Paths) -> Vec<TierSpec> {
+    let mut told: BTreeMap<u8, Vec<PathBuf>> = BTreeMap::new();
+    for (path, tier) in tiers::by_pv(set, paths) {
+        if let Some(number) = kept.and_then(|kept| kept.tiers.get(tier)) {
+            told.entry(*number).or_default().push(path);
+        }
+    }
+    told.into_iter().map(|(tier, pvs)| TierSpec { tier, pvs }).collect()
 }
 
 fn digits(set: &Attributes) -> String {

@@ -68,6 +68,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         let mut spec = volume(name, set, paths);
         files::say(desired.allocations.files.get(name), &mut spec);
         made_of(desired, set, &mut spec);
+        in_tier(desired, set, &mut spec);
         (name.clone(), spec)
     });
     let adapters = desired[Object::Adapter]
@@ -197,6 +198,14 @@ fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
         let origin = desired.origin(&lu.pool, text);
         lu.snapshot = Some(origin.map_or(0, |origin| origin.number));
         spec.bytes = origin.map(|origin| origin.bytes);
+    }
+}
+
+/// Says in which tier of its pool an LU is to be. One that is made of a snapshot is where that is.
+fn in_tier(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
+    if let VolumeKind::Lu(lu) = &mut spec.kind {
+        let fresh = lu.fresh && lu.snapshot.is_none();
+        lu.tier = pools::tiers::of_lu(desired, set, fresh);
     }
 }
 

@@ -134,7 +134,7 @@ proptest! {
             prop_assert!(actions.iter().all(|it| matches!(it, Action::PutPool(_))), "{actions:?}");
             let opened = books.status.pools.iter();
             let opened = opened.map(|pool| (pool.spec.name.clone(), pools::Open::of(pool)));
-            pools::learn(&mut desired, &opened.collect());
+            pools::learn(&mut desired, &opened.collect(), &samples::paths());
             // What it has said is what it is told then.
             let mut wanted = resolve::wanted(&desired, "main", &samples::paths());
             wanted.settle_pool(&books.status.pools[0]);

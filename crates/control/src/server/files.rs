@@ -31,7 +31,8 @@ impl Server {
         // All of them, whatever the first has.
         let mut learn = |view: &View| {
             // Both, whatever the first has.
-            files::learn(desired, &view.opened, &self.paths) | pools::learn(desired, &view.pools)
+            files::learn(desired, &view.opened, &self.paths)
+                | pools::learn(desired, &view.pools, &self.paths)
         };
         views.filter(|view| learn(view)).count() > 0
     }

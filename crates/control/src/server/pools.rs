@@ -1,9 +1,11 @@
 //! What the API shows of storage pools.
 
 mod mirror;
+mod tiers;
 
 pub(super) use mirror::Lost;
 pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};
+pub use tiers::TierView;
 
 use super::shared::{Done, Server};
 use super::snapshots::FrozenLuView;
@@ -12,8 +14,7 @@ use crate::model::pools::{pool_of, why_away};
 use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
-use fabric::attribute::{Attributes, Object, attr};
-use fabric::units;
+use fabric::attribute::{Attributes, Object};
 use protocol::message::{PoolStatus, ProgressStatus, PvState};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
@@ -29,6 +30,9 @@ pub struct PoolView {
     /// Its failure groups: two if it is mirrored.
     #[serde(default)]
     pub failgrps: Vec<FailgrpView>,
+    /// Its tiers, the first of them first.
+    #[serde(default)]
+    pub tiers: Vec<TierView>,
     /// Its LUs.
     pub lus: Vec<LuView>,
     /// What its snapshots have.
@@ -112,6 +116,9 @@ pub struct PvView {
     /// Its failure group.
     #[serde(default)]
     pub failgrp: String,
+    /// Its tier.
+    #[serde(default)]
+    pub tier: String,
     /// `in`; `leaving`; `away` where it failed or was not found; `resyncing` while it gets what it missed.
     #[serde(default)]
     pub state: String,
@@ -144,6 +151,9 @@ pub struct LuView {
     pub used_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// Its tier.
+    #[serde(default)]
+    pub tier: String,
     /// It shares what it holds with snapshots or clones, or has not yet got rid of what it shared.
     #[serde(default)]
     pub shares: bool,
@@ -249,6 +259,8 @@ impl PoolView {
                 Some((*number, volume))
             })
             .collect();
+        let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
+        let tier_name = |number: u8| crate::model::pools::tiers::name(&kept, set, number);
         let lu = |lu: &protocol::message::LuStatus| LuView {
             number: lu.number,
             volume: volumes
@@ -258,6 +270,7 @@ impl PoolView {
             size_bytes: lu.bytes,
             used_bytes: lu.mapped_bytes,
             thick: lu.thick,
+            tier: tier_name(lu.tier),
             shares: lu.shares,
             detaching: lu.detaching.as_ref().map(MovesView::of),
         };
@@ -267,6 +280,7 @@ impl PoolView {
             path: pv.path.display().to_string(),
             uuid: pv.uuid.clone(),
             failgrp: mirror::group_name(set, pv.group),
+            tier: tier_name(pv.tier),
             state: mirror::state_of(pv).to_owned(),
             since_ms: (pv.state == PvState::Away)
                 .then(|| lost.get(&pv.path.display().to_string()).copied())
@@ -277,8 +291,8 @@ impl PoolView {
             leaving: pv.leaving.as_ref().map(MovesView::of),
         };
         let used: u64 = status.lus.iter().map(|lu| lu.mapped_bytes).sum();
-        // What is free on a PV that leaves is nobody's to take.
-        let size = used + mirror::free_on_pvs(status);
+        let tiers = tiers::all(status, tier_name);
+        let size = tiers.iter().map(|tier| tier.size_bytes).sum();
         let failgrps = mirror::all_groups(set, status);
         let written = status.lus.iter().filter(|lu| lu.origin.is_none());
         let allocated: u64 = written.map(|lu| lu.bytes).sum();
@@ -295,25 +309,10 @@ impl PoolView {
             pauses: status.pauses,
             balance: status.balance.as_ref().map(MovesView::of),
             resync: status.resync.as_ref().map(MovesView::of),
-            warning: warning(set, size, status),
+            warning: tiers::warning(set, &tiers, status.paused),
             notes: PoolView::note_of_groups(&failgrps).into_iter().collect(),
             failgrps,
+            tiers,
         }
     }
-}
-
-/// The gravest of what there is to say of its space.
-fn warning(set: &Attributes, size: u64, status: &PoolStatus) -> Option<String> {
-    let help = "add a PV (`trunkline pv add`), remove LUs, or discard what clients no longer need (fstrim)";
-    if status.paused > 0 {
-        return Some(format!("it is full, and {} writes wait for space: {help}", status.paused));
-    }
-    let taken = size.saturating_sub(status.free_bytes);
-    let limit = attr::pool::WARN_PERCENT.value(set);
-    // Percent of sizes below 2^62.
-    let percent = u128::from(taken) * 100 / u128::from(size.max(1));
-    (percent >= u128::from(limit)).then(|| {
-        let free = units::format_size(status.free_bytes);
-        format!("{percent} % of it is used or set aside, {free} are free: {help}")
-    })
 }

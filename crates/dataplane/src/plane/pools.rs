@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use block::{Files as _, OpenEvent, VolumeError};
 use pool::format::MemberState;
-use pool_io::{PoolError, PoolHandle, Pools, Progress};
+use pool_io::{At, PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
     DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
-    PvStatus, Reply, Request, RollbackSpec, SnapshotStatus,
+    PvStatus, Reply, Request, RollbackSpec, SnapshotStatus, TierStatus,
 };
 use spec::{LuSpec, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
@@ -151,9 +151,10 @@ impl Kit {
         let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
-                let PoolSpec { fresh, pvs, mirror, joining, leaving, doomed, snapshots, .. } =
+                let PoolSpec { fresh, pvs, mirror, tiers, joining, leaving, .. } =
                     open.spec.clone();
-                let there = PoolSpec { fresh, pvs, mirror, joining, ..spec.clone() };
+                let PoolSpec { doomed, snapshots, .. } = open.spec.clone();
+                let there = PoolSpec { fresh, pvs, mirror, tiers, joining, ..spec.clone() };
                 let there = PoolSpec { leaving, doomed, snapshots, ..there };
                 if there != open.spec {
                     let what = "what it was made with";
@@ -231,8 +232,8 @@ impl Kit {
     fn change_pvs(&self, pool: &PoolHandle, spec: &PoolSpec) -> Result<(), PoolError> {
         let there = pool.view().pvs;
         let new = spec.pvs.iter().filter(|path| there.iter().all(|pv| pv.path != **path));
-        let group = |path: &PathBuf| u8::from(spec.mirror.contains(path));
-        let new: Vec<(PathBuf, u8)> = new.map(|path| (path.clone(), group(path))).collect();
+        let at = |path: &PathBuf| At { tier: spec.tier_of(path), group: spec.group_of(path) };
+        let new: Vec<(PathBuf, At)> = new.map(|path| (path.clone(), at(path))).collect();
         // First those that come: where others leave, there has to be room for what they have.
         if !new.is_empty() {
             let mut event = waits(&spec.name);
@@ -337,6 +338,7 @@ impl OpenPool {
             free_bytes: u64::from(pv.space.free) * CHUNK,
             leaving: pv.leaving.map(progress),
             group: pv.space.group,
+            tier: pv.space.tier,
             state: match pv.space.state {
                 MemberState::Stale => PvState::Away,
                 MemberState::Returning => PvState::Resyncing,
@@ -348,15 +350,22 @@ impl OpenPool {
             bytes: u64::from(lu.chunks) * CHUNK,
             mapped_bytes: u64::from(lu.allocated) * CHUNK,
             thick: lu.thick,
+            tier: lu.tier,
             origin: lu.origin,
             shares: lu.shares,
             detaching: view.detaching.get(&lu.lu).copied().map(progress),
+        };
+        let tier = |tier: &pool_io::TierView| TierStatus {
+            tier: tier.tier,
+            free_bytes: tier.free * CHUNK,
+            paused: tier.paused,
         };
         PoolStatus {
             spec: self.spec.clone(),
             pvs: view.pvs.iter().map(pv).collect(),
             lus: view.lus.iter().map(lu).collect(),
             free_bytes: view.free * CHUNK,
+            tiers: view.tiers.iter().map(tier).collect(),
             paused: view.paused,
             pauses: view.pauses,
             trouble: view.trouble,

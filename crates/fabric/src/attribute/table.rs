@@ -64,6 +64,8 @@ objects! {
             "The storage pool of an LU.";
         THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
+        TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Fixed, "",
+            "The tier of its pool that it is cut from: disks of one kind. `trunkline pool show` has those that there are.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",
             "The snapshot of which an LU is made: it begins with what that holds, has its size, and takes space for what is written since. `NAME`, or `NAME:VOLUME` where \
              the snapshot is of several. `trunkline lu clone` sets it.";
@@ -130,7 +132,11 @@ objects! {
     Pool pool = "pools", "Storage pools", "disks and files from which LUs are cut", [] {
         PVS: str = Text { bytes_max: 65_536 }, Required, Live, "",
             "Its PVs: paths of block devices or files, separated by commas. They must hold nothing when the pool is made, or when they are added to it. \
-             What is on one that is taken out moves to the others first.";
+             What is on one that is taken out moves to the others of its tier first.";
+        TIER: str = Text { bytes_max: 63 }, Is("SYSTEM"), Live, "",
+            "What the tier of the PVs is called that are listed without one. A PV of another tier is listed as `TIER:PATH`; a pool has up to ten.";
+        DEFAULT_TIER: str = Text { bytes_max: 63 }, Derived("the first tier: `tier`"), Live, "",
+            "The tier that new LUs get for which none is said.";
         MIRROR: str = Text { bytes_max: 65_536 }, Is(""), Live, "",
             "The PVs of its second failure group, likewise. With them what is in its LUs is there twice, on a PV of `pvs` and on one of these, and clients go on \
              where either fails.";

@@ -17,7 +17,9 @@ impl Pool {
         let legs = self.legs_of_tier(tier);
         let number = self.next_lu;
         let pages = self.chosen.superblock.lu_pages();
-        let none = chunks == 0 || legs == 0 || number / PAGE_RECORDS as u32 >= pages;
+        // Its PVs of the other failure groups are about to come.
+        let incomplete = self.tables.pvs.iter().any(|pv| self.legs_of_tier(pv.tier) > legs);
+        let none = incomplete || chunks == 0 || legs == 0 || number / PAGE_RECORDS as u32 >= pages;
         let promised = Promised { tier, legs, chunks: if thick { chunks } else { 0 } };
         let short = thick && !self.has_room(promised);
         if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {

@@ -244,6 +244,12 @@ impl Pool {
         *own -= here;
         let mut left = self.used_of(pv) - here;
         let pairs = self.tables.lus.values().any(|lu| lu.tier == table.tier && lu.legs > 1);
+        // Who has nothing so far has somewhere to write to.
+        let lus = self.tables.lus.values().any(|lu| lu.tier == table.tier);
+        let alike = |other: &u16| self.tables.pvs[usize::from(*other)].group == table.group;
+        if lus && !self.usable(table.tier).any(|other| other != pv && alike(&other)) {
+            return false;
+        }
         // A leg goes to another group only where no other leg of its chunk is.
         if left > 0 && pairs && groups.len() < 3 {
             return false;

@@ -8,7 +8,7 @@ use pool::format::MemberState;
 use pool::{Balance, Resync};
 
 use super::Work;
-use crate::table::{Progress, PvView};
+use crate::table::{Progress, PvView, TierView};
 
 /// What takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +67,13 @@ impl Work {
             true => self.core.room(tier.tier),
             false => tier.free.saturating_sub(tier.set_aside),
         };
-        view.free = self.core.tiers().into_iter().map(free).sum();
+        let tier = |tier: pool::TierSpace| TierView {
+            tier: tier.tier,
+            free: free(tier),
+            paused: tier.waiting as u64,
+        };
+        view.tiers = self.core.tiers().into_iter().map(tier).collect();
+        view.free = view.tiers.iter().map(|tier| tier.free).sum();
         view.pauses += paused.saturating_sub(view.paused);
         view.paused = paused;
         view.trouble = self.core.is_stopped().then(|| {

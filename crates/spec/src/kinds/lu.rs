@@ -14,6 +14,9 @@ pub struct LuSpec {
     /// Space for all of it is set aside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thick: bool,
+    /// The tier of its pool that it is made in, and moves to where it is in another; where it is said of none, it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u8>,
     /// What it is made of: the number of a snapshot. It has that one's size.
     #[serde(default, skip_serializing_if = "is_default")]
     pub snapshot: Option<u32>,
@@ -29,17 +32,25 @@ impl LuSpec {
     /// One that is thin and was made before.
     #[must_use]
     pub fn of(pool: &str) -> LuSpec {
-        LuSpec { pool: pool.to_owned(), thick: false, snapshot: None, fresh: false, identity: None }
+        LuSpec {
+            pool: pool.to_owned(),
+            thick: false,
+            tier: None,
+            snapshot: None,
+            fresh: false,
+            identity: None,
+        }
     }
 }
 
 impl Kind for LuSpec {
     fn change(&self, then: &LuSpec) -> Change {
-        let LuSpec { pool, thick, snapshot, fresh, identity } = self;
+        let LuSpec { pool, thick, tier, snapshot, fresh, identity } = self;
         gravest([
             (Change::Recreate, *pool != then.pool),
             // What is told of its making says nothing about one that is there.
             (Change::Same, *thick != then.thick),
+            (Change::Same, *tier != then.tier),
             (Change::Same, *snapshot != then.snapshot),
             (Change::Same, *fresh != then.fresh),
             (Change::Same, *identity != then.identity),

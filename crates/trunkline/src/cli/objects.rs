@@ -35,7 +35,11 @@ pub(crate) enum Verb {
     Failgrps(Vec<Filter>),
     /// One of a pool.
     Failgrp(String, String),
-    /// The PVs of a storage pool, or its failure groups, become others.
+    /// The tiers of storage pools.
+    Tiers(Vec<Filter>),
+    /// One of a pool.
+    Tier(String, String),
+    /// The PVs of a storage pool, its tiers, or its failure groups, become others.
     ChangeGroups(String, Act, How),
     /// What is wrong with a storage pool, or with a PV of it.
     ExplainPool(String, Option<String>),
@@ -515,7 +519,7 @@ impl Subcommand for ObjectCommand {
 }
 
 /// The whole command line, for completion: where an argument is the name of an object, those that there are are offered. Such an argument is
-/// called by the object's noun or collection, or `name` below a noun. So it is with failure groups of storage pools.
+/// called by the object's noun or collection, or `name` below a noun. So it is with tiers and failure groups of storage pools.
 pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
     let below = Object::of_noun(command.get_name()).or(below);
     let is_new = command.get_name() == "create";
@@ -530,6 +534,10 @@ pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
             None if id == pools::FAILGRP => {
                 let groups = || names(Object::Pool, "/space/failgrps/*/name");
                 argument.add(ArgValueCandidates::new(groups))
+            }
+            None if id == pools::TIER => {
+                let tiers = || names(Object::Pool, "/space/tiers/*/name");
+                argument.add(ArgValueCandidates::new(tiers))
             }
             None => argument,
         }

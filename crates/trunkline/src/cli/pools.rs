@@ -1,4 +1,4 @@
-//! The commands of LUs, PVs and failure groups: an LU is a volume of the kind `lu`, and the others are parts of their pool, so none is an object of its own.
+//! The commands of LUs, PVs, tiers and failure groups: an LU is a volume of the kind `lu`, and the others are parts of their pool, so none is an object of its own.
 
 use super::objects::{ObjectCommand, Verb, VolumeVerb};
 use super::{How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs, ShowArgs};
@@ -10,6 +10,8 @@ use fabric::attribute::{Attributes, Object, Value, attr};
 
 /// What an argument is called that is the name of a failure group.
 pub(super) const FAILGRP: &str = "failgrp";
+/// … and of a tier.
+pub(super) const TIER: &str = "tier";
 
 #[derive(Debug, Subcommand)]
 enum LuVerb {
@@ -17,7 +19,8 @@ enum LuVerb {
     #[command(after_help = "\
 Examples:
   trunkline lu create lu0 --pool p0 --size 10GiB
-  trunkline lu create db --pool p0 --size 200GiB --thick")]
+  trunkline lu create db --pool p0 --size 200GiB --thick
+  trunkline lu create log --pool p0 --size 20GiB --tier fast")]
     Create(LuArgs),
     /// List LUs
     #[command(visible_alias = "ls")]
@@ -97,6 +100,9 @@ struct LuArgs {
     /// Set all of its space aside now, instead of taking it as it is written
     #[arg(long)]
     thick: bool,
+    /// The tier of the pool that it is cut from; else the pool's default tier
+    #[arg(long, value_name = "TIER")]
+    tier: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -109,7 +115,8 @@ enum PvVerb {
 Examples:
   trunkline pv add p0 /dev/sdc
   trunkline pv add p0 /srv/pv2 /srv/pv3
-  trunkline pv add p0 /dev/sde --failgrp Mirror")]
+  trunkline pv add p0 /dev/sde --failgrp Mirror
+  trunkline pv add p0 /dev/nvme1n1 --tier fast")]
     Add(AddArgs),
     /// Remove PVs from a pool: what is on them moves to the others first, while clients work, which `pv list` shows. Added again before that is over, they stay
     #[command(
@@ -119,7 +126,7 @@ Examples:
   trunkline pv remove p0 /dev/sdb"
     )]
     Remove(PvArgs),
-    /// Put a PV in the place of another, and in its failure group: it is added, and what is on the other moves away
+    /// Put a PV in the place of another, and in its failure group and tier: it is added, and what is on the other moves away
     #[command(after_help = "\
 Examples:
   trunkline pv replace p0 /dev/sdb /dev/sdd")]
@@ -204,6 +211,80 @@ Examples:
     },
 }
 
+#[derive(Debug, Subcommand)]
+enum TierVerb {
+    /// List the tiers of all storage pools, and how full they are
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show a tier with its PVs and LUs
+    #[command(after_help = "\
+Examples:
+  trunkline tier show p0 fast")]
+    Show {
+        /// The storage pool
+        pool: String,
+        /// The tier
+        tier: String,
+    },
+    /// Make another tier in a pool, of PVs that hold nothing, up to ten; LUs are in one tier or another
+    #[command(after_help = "\
+Examples:
+  trunkline tier create p0 fast /dev/nvme0n1 /dev/nvme1n1
+  trunkline tier create safe fast /dev/nvme0n1 --mirror /dev/nvme1n1")]
+    Create {
+        /// The storage pool
+        pool: String,
+        /// Its name
+        #[arg(value_name = "TIER")]
+        new: String,
+        /// Paths of its PVs
+        #[arg(required = true, value_name = "PATH")]
+        pvs: Vec<String>,
+        /// Of a mirrored pool: paths of its PVs in the second failure group, separated by commas
+        #[arg(long, value_name = "PATH,…")]
+        mirror: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Give a tier another name
+    #[command(after_help = "\
+Examples:
+  trunkline tier rename p0 SYSTEM base")]
+    Rename {
+        /// The storage pool
+        pool: String,
+        /// The tier
+        tier: String,
+        /// Its new name
+        #[arg(value_name = "NEW")]
+        to: String,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Let new LUs be in a tier for which none is said
+    #[command(after_help = "\
+Examples:
+  trunkline tier default p0 fast")]
+    Default {
+        /// The storage pool
+        pool: String,
+        /// The tier
+        tier: String,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Remove a tier in which there is no LU, with its PVs
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// The storage pool
+        pool: String,
+        /// The tier
+        tier: String,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
 #[derive(Debug, Args)]
 struct AddArgs {
     #[command(flatten)]
@@ -211,6 +292,9 @@ struct AddArgs {
     /// The failure group to which they are added, of a mirrored pool
     #[arg(long, value_name = "FAILGRP")]
     failgrp: Option<String>,
+    /// The tier to which they are added, if it is not the first
+    #[arg(long, value_name = "TIER")]
+    tier: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -225,13 +309,17 @@ struct PvArgs {
 }
 
 /// The nouns that are none of the table's.
-pub(super) fn commands() -> [Command; 3] {
+pub(super) fn commands() -> [Command; 4] {
     let noun = |name: &'static str, about: &'static str| {
         Command::new(name).about(about).subcommand_required(true).arg_required_else_help(true)
     };
     [
         LuVerb::augment_subcommands(noun("lu", "LUs: volumes that are cut from storage pools")),
         PvVerb::augment_subcommands(noun("pv", "PVs: the disks and files of storage pools")),
+        TierVerb::augment_subcommands(noun(
+            "tier",
+            "Tiers: the PVs of a storage pool that are of one kind, fast ones and others",
+        )),
         FailgrpVerb::augment_subcommands(noun(
             "failgrp",
             "Failure groups: the PVs of a storage pool that have one copy of what is in its LUs",
@@ -240,7 +328,7 @@ pub(super) fn commands() -> [Command; 3] {
 }
 
 pub(super) fn has(name: &str) -> bool {
-    ["lu", "pv", "failgrp"].contains(&name)
+    ["lu", "pv", "tier", "failgrp"].contains(&name)
 }
 
 /// What such a command means.
@@ -248,8 +336,8 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
     let (object, verb) = if noun == "pv" {
         let verb = match PvVerb::from_arg_matches(matches)? {
             PvVerb::List(ListArgs { filters }) => Verb::Pvs(filters),
-            PvVerb::Add(AddArgs { which: PvArgs { pool, pvs, how }, failgrp }) => {
-                Verb::ChangeGroups(pool, Act::Add(pvs, failgrp), how)
+            PvVerb::Add(AddArgs { which: PvArgs { pool, pvs, how }, failgrp, tier }) => {
+                Verb::ChangeGroups(pool, Act::Add(pvs, failgrp, tier), how)
             }
             PvVerb::Remove(PvArgs { pool, pvs, how }) => {
                 Verb::ChangeGroups(pool, Act::Remove(pvs), how)
@@ -258,6 +346,24 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
                 Verb::ChangeGroups(pool, Act::Replace(old, new), how)
             }
             PvVerb::Explain { pool, pv } => Verb::ExplainPool(pool, Some(pv)),
+        };
+        (Object::Pool, verb)
+    } else if noun == "tier" {
+        let verb = match TierVerb::from_arg_matches(matches)? {
+            TierVerb::List(ListArgs { filters }) => Verb::Tiers(filters),
+            TierVerb::Show { pool, tier } => Verb::Tier(pool, tier),
+            TierVerb::Create { pool, new, pvs, mirror, how } => {
+                Verb::ChangeGroups(pool, Act::CreateTier(new, [pvs, mirror]), how)
+            }
+            TierVerb::Rename { pool, tier, to, how } => {
+                Verb::ChangeGroups(pool, Act::RenameTier(tier, to), how)
+            }
+            TierVerb::Default { pool, tier, how } => {
+                Verb::ChangeGroups(pool, Act::DefaultTier(tier), how)
+            }
+            TierVerb::Remove { pool, tier, how } => {
+                Verb::ChangeGroups(pool, Act::DropTier(tier), how)
+            }
         };
         (Object::Pool, verb)
     } else if noun == "failgrp" {
@@ -295,7 +401,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
     Ok(ObjectCommand { object, verb })
 }
 
-fn create(LuArgs { new, pool, size, thick }: LuArgs) -> Verb {
+fn create(LuArgs { new, pool, size, thick, tier }: LuArgs) -> Verb {
     let mut attributes = Attributes::new();
     let text = |value: &str| Value::Text(value.to_owned());
     let named = [
@@ -304,6 +410,9 @@ fn create(LuArgs { new, pool, size, thick }: LuArgs) -> Verb {
         (attr::volume::SIZE.name, text(&size)),
     ];
     attributes.extend(named.map(|(name, value)| (name.to_owned(), value)));
+    if let Some(tier) = tier {
+        attributes.insert(attr::volume::TIER.name.to_owned(), text(&tier));
+    }
     if thick {
         attributes.insert(attr::volume::THICK.name.to_owned(), Value::Switch(true));
     }

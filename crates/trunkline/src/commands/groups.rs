@@ -1,4 +1,4 @@
-//! Verbs that change the PVs of a storage pool and its failure groups. Both groups are lists in attributes of the pool, which are read, changed and sent back together.
+//! Verbs that change the PVs of a storage pool, its tiers and its failure groups. Both groups are lists in attributes of the pool, with the tiers of the PVs, which are read, changed and sent back together.
 
 use super::lists;
 use crate::cli::{Global, How};
@@ -6,16 +6,17 @@ use crate::exit::Failure;
 use control::error::{ApiError, Code};
 use control::server::ObjectView;
 use fabric::attribute::{Object, attr};
+use fabric::pvs::Listed;
 use serde_json::{Map, Value, json};
 
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Act {
-    /// These are in the pool afterwards, in the failure group of this name.
-    Add(Vec<String>, Option<String>),
+    /// These are in the pool afterwards, in the failure group and the tier of these names.
+    Add(Vec<String>, Option<String>, Option<String>),
     /// These are not in it afterwards.
     Remove(Vec<String>),
-    /// In the place of the first, and in its group, is the second afterwards.
+    /// In the place of the first, and in its group and tier, is the second afterwards.
     Replace(String, String),
     /// There is a second failure group of this name, with these.
     Create(String, Vec<String>),
@@ -23,14 +24,44 @@ pub(crate) enum Act {
     Drop(String),
     /// A failure group has another name.
     Rename(String, String),
+    /// There is a tier of this name, with these PVs in the first failure group and those in the second.
+    CreateTier(String, [Vec<String>; 2]),
+    /// The tier of this name is gone, with its PVs.
+    DropTier(String),
+    /// A tier has another name.
+    RenameTier(String, String),
+    /// New LUs are in the tier of this name, if none is said.
+    DefaultTier(String),
+}
+
+/// A PV, with the name of its tier; none of the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seat {
+    tier: Option<String>,
+    path: String,
 }
 
 /// The failure groups of a pool: the PVs and the name of each. The second one is there if it has PVs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Groups {
     pool: String,
-    pvs: [Vec<String>; 2],
+    pvs: [Vec<Seat>; 2],
     names: [String; 2],
+    /// The name of the first tier, and that of the default tier where it is set.
+    tiers: (String, Option<String>),
+}
+
+/// PVs as they are listed, in a tier of this name if they say none.
+fn seats<'a>(text: &'a str, tier: Option<&'a str>) -> impl Iterator<Item = Seat> + 'a {
+    Listed::all(text).map(move |one| Seat {
+        tier: one.tier.or(tier).map(str::to_owned),
+        path: one.path.to_owned(),
+    })
+}
+
+fn listed(seats: &[Seat]) -> String {
+    let one = |seat: &Seat| Listed { tier: seat.tier.as_deref(), path: &seat.path }.to_string();
+    seats.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 /// The attributes of each group: its PVs, and its name.
@@ -47,12 +78,51 @@ impl Groups {
             let value = view.effective.get(name).and_then(|value| value.as_text());
             value.unwrap_or_default().to_owned()
         };
-        let pvs = |name| fabric::san::words(&text(name)).map(str::to_owned).collect();
+        let pvs = |name| seats(&text(name), None).collect();
+        let default = text(attr::pool::DEFAULT_TIER.line().name);
+        let tiers =
+            (text(attr::pool::TIER.line().name), Some(default).filter(|name| !name.is_empty()));
         Groups {
             pool: view.name.clone(),
             pvs: attributes().map(|(list, _)| pvs(list)),
             names: attributes().map(|(_, name)| text(name)),
+            tiers,
         }
+        .plain()
+    }
+
+    /// PVs of the first tier are listed without it.
+    fn plain(mut self) -> Groups {
+        let first = &self.tiers.0;
+        let of_first = |seat: &&mut Seat| seat.tier.as_ref() == Some(first);
+        self.pvs.iter_mut().flatten().filter(of_first).for_each(|seat| seat.tier = None);
+        self
+    }
+
+    /// The names of the tiers, that of the first before the others.
+    fn tier_names(&self) -> Vec<&str> {
+        let mut names = vec![self.tiers.0.as_str()];
+        for tier in self.pvs.iter().flatten().filter_map(|seat| seat.tier.as_deref()) {
+            if !names.contains(&tier) {
+                names.push(tier);
+            }
+        }
+        names
+    }
+
+    /// A tier that is there: its name in a list, none of the first.
+    fn tier(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let names = self.tier_names();
+        if names.contains(&name) {
+            return Ok(Some(name.to_owned()).filter(|_| name != names[0]));
+        }
+        let what = format!("has no tier `{name}`");
+        let help = format!(
+            "it has {}; `trunkline tier create {} {name} PATH` makes one",
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+            self.pool
+        );
+        Err(self.refused(Code::NotFound, what, help))
     }
 
     fn mirrored(&self) -> bool {
@@ -81,7 +151,7 @@ impl Groups {
 
     /// The group of a PV.
     fn group_of(&self, path: &str) -> Result<usize, ApiError> {
-        self.pvs.iter().position(|pvs| pvs.iter().any(|one| one == path)).ok_or_else(|| {
+        self.pvs.iter().position(|pvs| pvs.iter().any(|one| one.path == path)).ok_or_else(|| {
             let what = format!("has no PV `{path}`");
             let help = format!("`trunkline pool show {}` has the list", self.pool);
             self.refused(Code::NotFound, what, help).on(attr::pool::PVS.name)
@@ -92,15 +162,15 @@ impl Groups {
     fn without(&mut self, paths: &[&str]) -> Result<(), ApiError> {
         for path in paths {
             let group = self.group_of(path)?;
-            self.pvs[group].retain(|one| one != path);
+            self.pvs[group].retain(|one| one.path != *path);
         }
         Ok(())
     }
 
-    fn add(&mut self, group: usize, paths: &[&str]) {
-        for path in paths {
-            if !self.pvs[group].iter().any(|one| one == path) {
-                self.pvs[group].push((*path).to_owned());
+    fn add(&mut self, group: usize, seats: impl Iterator<Item = Seat>) {
+        for seat in seats {
+            if self.pvs[group].iter().all(|one| one.path != seat.path) {
+                self.pvs[group].push(seat);
             }
         }
     }
@@ -110,7 +180,7 @@ impl Groups {
         let mut next = self.clone();
         let words = |paths| flat(paths).collect::<Vec<&str>>();
         match act {
-            Act::Add(paths, group) => {
+            Act::Add(paths, group, tier) => {
                 let group = match group {
                     Some(name) => self.group(name)?,
                     None if self.mirrored() => {
@@ -121,7 +191,8 @@ impl Groups {
                     }
                     None => 0,
                 };
-                next.add(group, &words(paths));
+                let tier = tier.as_deref().map(|name| self.tier(name)).transpose()?.flatten();
+                next.add(group, placed(paths, tier.as_deref()));
             }
             Act::Remove(paths) => {
                 next.without(&words(paths))?;
@@ -138,8 +209,10 @@ impl Groups {
             }
             Act::Replace(old, new) => {
                 let group = self.group_of(old)?;
+                let mut seats = self.pvs[group].iter();
+                let tier = seats.find(|one| one.path == *old).and_then(|one| one.tier.clone());
                 next.without(&[old])?;
-                next.add(group, &[new]);
+                next.add(group, [Seat { tier, path: new.clone() }].into_iter());
             }
             Act::Create(name, paths) => {
                 if self.mirrored() {
@@ -154,7 +227,7 @@ impl Groups {
                     return Err(self.refused(Code::Exists, what, help));
                 }
                 name.clone_into(&mut next.names[1]);
-                next.add(1, &words(paths));
+                next.add(1, placed(paths, None));
             }
             Act::Drop(name) => {
                 if self.group(name)? == 0 {
@@ -177,6 +250,57 @@ impl Groups {
                 let group = self.group(from)?;
                 to.clone_into(&mut next.names[group]);
             }
+            Act::CreateTier(name, lists) => {
+                if self.tier_names().contains(&name.as_str()) {
+                    let what = format!("has a tier `{name}`");
+                    let help =
+                        format!("`trunkline pv add {} PATH --tier {name}` adds to it", self.pool);
+                    return Err(self.refused(Code::Exists, what, help));
+                }
+                if lists[1].is_empty() == self.mirrored() {
+                    let (what, help) = match self.mirrored() {
+                        true => (
+                            "is mirrored",
+                            "name PVs of its second failure group too: --mirror PATH,…",
+                        ),
+                        false => ("is not mirrored", "leave --mirror out"),
+                    };
+                    return Err(self.refused(Code::Invalid, what.to_owned(), help.to_owned()));
+                }
+                for (group, paths) in lists.iter().enumerate() {
+                    next.add(group, placed(paths, Some(name)));
+                }
+            }
+            Act::DropTier(name) => {
+                let tier = self.tier(name)?;
+                if tier.is_none() {
+                    let what = format!("cannot be without `{name}`, its first tier");
+                    let help = "its other tiers can go".to_owned();
+                    return Err(self.refused(Code::Invalid, what, help));
+                }
+                next.pvs.iter_mut().for_each(|pvs| pvs.retain(|one| one.tier != tier));
+            }
+            Act::RenameTier(from, to) => {
+                let tier = self.tier(from)?;
+                if self.tier_names().contains(&to.as_str()) {
+                    let what = format!("has a tier `{to}`");
+                    return Err(self.refused(Code::Exists, what, "choose another name".to_owned()));
+                }
+                match tier {
+                    None => to.clone_into(&mut next.tiers.0),
+                    Some(_) => {
+                        let its = next.pvs.iter_mut().flatten().filter(|one| one.tier == tier);
+                        its.for_each(|one| one.tier = Some(to.clone()));
+                    }
+                }
+                if next.tiers.1.as_ref() == Some(from) {
+                    next.tiers.1 = Some(to.clone());
+                }
+            }
+            Act::DefaultTier(name) => {
+                self.tier(name)?;
+                next.tiers.1 = Some(name.clone());
+            }
         }
         Ok(next)
     }
@@ -186,25 +310,36 @@ impl Groups {
         let mut set = Map::new();
         for (index, (list, name)) in attributes().into_iter().enumerate() {
             if self.pvs[index] != next.pvs[index] {
-                set.insert(list.to_owned(), json!(next.pvs[index].join(",")));
+                set.insert(list.to_owned(), json!(listed(&next.pvs[index])));
             }
             if self.names[index] != next.names[index] {
                 set.insert(name.to_owned(), json!(next.names[index]));
             }
         }
+        if self.tiers.0 != next.tiers.0 {
+            set.insert(attr::pool::TIER.line().name.to_owned(), json!(next.tiers.0));
+        }
+        if self.tiers.1 != next.tiers.1 {
+            set.insert(attr::pool::DEFAULT_TIER.line().name.to_owned(), json!(next.tiers.1));
+        }
         set
     }
+}
+
+/// What was typed, in a tier of this name if it says none.
+fn placed<'a>(paths: &'a [String], tier: Option<&'a str>) -> impl Iterator<Item = Seat> + 'a {
+    paths.iter().flat_map(move |paths| seats(paths, tier))
 }
 
 fn flat(paths: &[String]) -> impl Iterator<Item = &str> {
     paths.iter().flat_map(|paths| fabric::san::words(paths))
 }
 
-/// Changes the PVs or the failure groups of a pool.
+/// Changes the PVs, the tiers or the failure groups of a pool.
 pub(crate) fn change(global: &Global, pool: &str, act: &Act, how: How) -> Result<(), Failure> {
     lists::edit(global, (Object::Pool, pool), how, |view| {
         let groups = Groups::of(view);
-        Ok(groups.to(&groups.changed(act)?))
+        Ok(groups.to(&groups.changed(act)?.plain()))
     })
 }
 
@@ -213,8 +348,10 @@ mod tests {
     use super::*;
 
     fn groups(first: &str, second: &str) -> Groups {
-        let pvs = [first, second].map(|list| fabric::san::words(list).map(str::to_owned).collect());
-        Groups { pool: "p0".to_owned(), pvs, names: ["Default", "Mirror"].map(str::to_owned) }
+        let pvs = [first, second].map(|list| seats(list, None).collect());
+        let (names, tiers) =
+            (["Default", "Mirror"].map(str::to_owned), ("SYSTEM".to_owned(), None));
+        Groups { pool: "p0".to_owned(), pvs, names, tiers }.plain()
     }
 
     fn these(text: &str) -> Vec<String> {
@@ -222,7 +359,7 @@ mod tests {
     }
 
     fn set(groups: &Groups, act: &Act) -> Result<String, ApiError> {
-        let next = groups.changed(act)?;
+        let next = groups.changed(act)?.plain();
         let set = groups.to(&next).into_iter();
         let set = set.map(|(name, value)| format!("{name}={}", value.as_str().unwrap()));
         Ok(set.collect::<Vec<_>>().join(" "))
@@ -231,7 +368,8 @@ mod tests {
     #[test]
     fn pvs_come_and_go_in_their_groups() {
         let (plain, mirrored) = (groups("/a, /b", ""), groups("/a,/b", "/c,/d"));
-        let add = |paths, group: Option<&str>| Act::Add(these(paths), group.map(str::to_owned));
+        let add =
+            |paths, group: Option<&str>| Act::Add(these(paths), group.map(str::to_owned), None);
         let replace = |old: &str, new: &str| Act::Replace(old.to_owned(), new.to_owned());
         for (groups, act, told) in [
             (&plain, add("/c", None), "pvs=/a,/b,/c"),
@@ -293,6 +431,87 @@ mod tests {
                 "cannot be without",
                 "failgrp remove p0 Mirror",
             ),
+        ] {
+            let refused = set(groups, &act).unwrap_err();
+            assert!(refused.message.contains(told), "{act:?}: {}", refused.message);
+            assert!(refused.help.as_ref().unwrap().contains(help), "{act:?}: {:?}", refused.help);
+        }
+    }
+
+    #[test]
+    fn pvs_come_and_go_in_their_tiers() {
+        let (plain, mirrored) =
+            (groups("/a,SYSTEM:/b,fast:/f", ""), groups("/a,fast:/f", "/c,fast:/g"));
+        let add = |paths, group: Option<&str>, tier: Option<&str>| {
+            Act::Add(these(paths), group.map(str::to_owned), tier.map(str::to_owned))
+        };
+        let name = str::to_owned;
+        for (groups, act, told) in [
+            (&plain, add("/h", None, None), "pvs=/a,/b,fast:/f,/h"),
+            (&plain, add("/h /i", None, Some("fast")), "pvs=/a,/b,fast:/f,fast:/h,fast:/i"),
+            (&plain, add("fast:/h,/i", None, None), "pvs=/a,/b,fast:/f,fast:/h,/i"),
+            (&plain, add("/h", None, Some("SYSTEM")), "pvs=/a,/b,fast:/f,/h"),
+            (&plain, Act::Replace(name("/f"), name("/h")), "pvs=/a,/b,fast:/h"),
+            (&plain, Act::Remove(these("/f")), "pvs=/a,/b"),
+            (
+                &plain,
+                Act::CreateTier(name("slow"), [these("/h"), vec![]]),
+                "pvs=/a,/b,fast:/f,slow:/h",
+            ),
+            (
+                &mirrored,
+                Act::CreateTier(name("slow"), [these("/h"), these("/i")]),
+                "mirror=/c,fast:/g,slow:/i pvs=/a,fast:/f,slow:/h",
+            ),
+            (&mirrored, add("/h", Some("Mirror"), Some("fast")), "mirror=/c,fast:/g,fast:/h"),
+            (&mirrored, Act::DropTier(name("fast")), "mirror=/c pvs=/a"),
+            (
+                &mirrored,
+                Act::RenameTier(name("fast"), name("nvme")),
+                "mirror=/c,nvme:/g pvs=/a,nvme:/f",
+            ),
+            (&plain, Act::RenameTier(name("SYSTEM"), name("base")), "tier=base"),
+            (&plain, Act::DefaultTier(name("fast")), "default_tier=fast"),
+        ] {
+            assert_eq!(set(groups, &act).unwrap(), told, "{act:?}");
+        }
+        let default =
+            Groups { tiers: ("SYSTEM".to_owned(), Some("fast".to_owned())), ..plain.clone() };
+        let renamed = set(&default, &Act::RenameTier(name("fast"), name("nvme"))).unwrap();
+        assert_eq!(renamed, "default_tier=nvme pvs=/a,/b,nvme:/f");
+        for (groups, act, told, help) in [
+            (
+                &plain,
+                add("/h", None, Some("x")),
+                "has no tier `x`",
+                "`SYSTEM`, `fast`; `trunkline tier create p0 x",
+            ),
+            (
+                &plain,
+                Act::CreateTier(name("fast"), [these("/h"), vec![]]),
+                "has a tier `fast`",
+                "--tier fast",
+            ),
+            (
+                &plain,
+                Act::CreateTier(name("x"), [these("/h"), these("/i")]),
+                "is not mirrored",
+                "leave --mirror",
+            ),
+            (
+                &mirrored,
+                Act::CreateTier(name("x"), [these("/h"), vec![]]),
+                "is mirrored",
+                "--mirror PATH",
+            ),
+            (&plain, Act::DropTier(name("SYSTEM")), "cannot be without `SYSTEM`", "other tiers"),
+            (
+                &plain,
+                Act::RenameTier(name("fast"), name("SYSTEM")),
+                "has a tier `SYSTEM`",
+                "another",
+            ),
+            (&plain, Act::DefaultTier(name("x")), "has no tier `x`", "it has"),
         ] {
             let refused = set(groups, &act).unwrap_err();
             assert!(refused.message.contains(told), "{act:?}: {}", refused.message);

@@ -2,7 +2,7 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, groups, logins, pools, snapshots, top, trace, wait};
+use super::{dataplane, events, groups, logins, pools, snapshots, tiers, top, trace, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
@@ -94,6 +94,8 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::ChangeGroups(pool, act, how) => groups::change(global, &pool, &act, how),
         Verb::Failgrps(filters) => pools::failgrps(global, &filters),
+        Verb::Tiers(filters) => tiers::tiers(global, &filters),
+        Verb::Tier(pool, tier) => tiers::tier(global, &pool, &tier),
         Verb::Failgrp(pool, group) => pools::failgrp(global, &pool, &group),
         Verb::ExplainPool(pool, pv) => pools::explain(global, &pool, pv.as_deref()),
         Verb::ExplainLu(name) => pools::explain_lu(global, &name),

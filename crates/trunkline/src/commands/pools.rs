@@ -3,13 +3,16 @@
 use super::events::time;
 use super::filter::{self, Filter};
 use super::objects::path;
+use super::tiers::tier_table;
 use crate::cli::Global;
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{or_dash, print, table};
 use control::api::ItemList;
 use control::error::{ApiError, Code};
-use control::server::{FailgrpView, MovesView, ObjectView, PoolExplanation, PoolView, PvView};
+use control::server::{
+    FailgrpView, LuView, MovesView, ObjectView, PoolExplanation, PoolView, PvView,
+};
 use fabric::attribute::Object;
 use fabric::units::format_size;
 use serde::Serialize;
@@ -74,25 +77,17 @@ pub(super) fn space(space: &PoolView) -> String {
         page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
     }
     space.notes.iter().for_each(|note| page += &format!("\nnote: {note}"));
+    let tiers = space.tiers.len() > 1;
+    if tiers {
+        page += &format!("\n\n{}", tier_table(&space.tiers));
+    }
     if space.failgrps.len() > 1 {
         page += &format!("\n\n{}", group_table(&space.failgrps));
     }
-    page +=
-        &format!("\n\n{}", pv_table(&space.pvs, space.resync.as_ref(), space.failgrps.len() > 1));
+    let columns = (space.failgrps.len() > 1, tiers);
+    page += &format!("\n\n{}", pv_table(&space.pvs, space.resync.as_ref(), columns));
     if !space.lus.is_empty() {
-        let lus = space.lus.iter().map(|lu| {
-            let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
-            let kind = if lu.thick { "thick" } else { "thin" };
-            let kind = match &lu.detaching {
-                Some(moves) => format!("{kind}, being detached: {}", moves.text()),
-                None if lu.shares => format!("{kind}, shares"),
-                None => kind.to_owned(),
-            };
-            let volume = lu.volume.clone().unwrap_or_else(|| "nobody's".to_owned());
-            vec![volume, lu.number.to_string(), size, used, kind]
-        });
-        let heading = ["LU", "NUMBER", "SIZE", "USED", "KIND"];
-        page += &format!("\n\n{}", table(&heading, &[1, 2, 3], lus.collect()));
+        page += &format!("\n\n{}", lu_table(&space.lus, tiers));
     }
     if !space.snapshots.is_empty() {
         let rows = space.snapshots.iter().map(|it| {
@@ -104,6 +99,28 @@ pub(super) fn space(space: &PoolView) -> String {
         page += &format!("\n\n{}", table(&heading, &[2, 3, 4], rows.collect()));
     }
     page
+}
+
+/// LUs of one pool, where that has several tiers with theirs.
+pub(super) fn lu_table(lus: &[LuView], with_tiers: bool) -> String {
+    let rows = lus.iter().map(|lu| {
+        let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
+        let kind = if lu.thick { "thick" } else { "thin" };
+        let kind = match &lu.detaching {
+            Some(moves) => format!("{kind}, being detached: {}", moves.text()),
+            None if lu.shares => format!("{kind}, shares"),
+            None => kind.to_owned(),
+        };
+        let volume = lu.volume.clone().unwrap_or_else(|| "nobody's".to_owned());
+        let mut row = vec![volume, lu.number.to_string(), size, used];
+        row.extend(with_tiers.then(|| lu.tier.clone()));
+        row.push(kind);
+        row
+    });
+    let mut heading = vec!["LU", "NUMBER", "SIZE", "USED"];
+    heading.extend(with_tiers.then_some("TIER"));
+    heading.push("KIND");
+    table(&heading, &[1, 2, 3], rows.collect())
 }
 
 fn group_state(group: &FailgrpView) -> String {
@@ -118,15 +135,22 @@ fn group_table(groups: &[FailgrpView]) -> String {
     table(&["FAILGRP", "STATE", "SIZE", "FREE", "PVS"], &[2, 3, 4], rows.collect())
 }
 
-fn pv_table(pvs: &[PvView], resync: Option<&MovesView>, with_groups: bool) -> String {
+/// PVs of one pool; where it has several of them, with their failure groups and their tiers.
+pub(super) fn pv_table(
+    pvs: &[PvView],
+    resync: Option<&MovesView>,
+    (with_groups, with_tiers): (bool, bool),
+) -> String {
     let rows = pvs.iter().map(|pv| {
         let [size, free] = [pv.size_bytes, pv.free_bytes].map(format_size);
         let mut row = vec![pv.path.clone(), state(pv, resync), size, free];
+        row.extend(with_tiers.then(|| pv.tier.clone()));
         row.extend(with_groups.then(|| pv.failgrp.clone()));
         row.push(pv.uuid.clone());
         row
     });
     let mut heading = vec!["PV", "STATE", "SIZE", "FREE"];
+    heading.extend(with_tiers.then_some("TIER"));
     heading.extend(with_groups.then_some("FAILGRP"));
     heading.push("UUID");
     table(&heading, &[2, 3], rows.collect())
@@ -158,7 +182,7 @@ fn state(pv: &PvView, resync: Option<&MovesView>) -> String {
 }
 
 /// Storage pools of which filters hold.
-fn those(global: &Global, filters: &[Filter]) -> Result<Vec<ObjectView>, Failure> {
+pub(super) fn those(global: &Global, filters: &[Filter]) -> Result<Vec<ObjectView>, Failure> {
     let path = format!("/v1/{}", Object::Pool.collection());
     let pools: ItemList<Value> = Client::new(global)?.get(&path)?;
     let pools = filter::those(Object::Pool, pools.items, filters)?.into_iter();
@@ -186,6 +210,7 @@ pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
             vec![
                 text(&pv["path"]),
                 text(&pv["pool"]),
+                text(&pv["tier"]),
                 text(&pv["failgrp"]),
                 text(&pv["state"]),
                 size(&pv["size_bytes"]),
@@ -193,8 +218,8 @@ pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
                 text(&pv["uuid"]),
             ]
         };
-        let heading = ["PV", "POOL", "FAILGRP", "STATE", "SIZE", "FREE", "UUID"];
-        table(&heading, &[4, 5], pvs.iter().map(row).collect())
+        let heading = ["PV", "POOL", "TIER", "FAILGRP", "STATE", "SIZE", "FREE", "UUID"];
+        table(&heading, &[5, 6], pvs.iter().map(row).collect())
     })
 }
 
@@ -260,7 +285,7 @@ pub(super) fn failgrp(global: &Global, pool: &str, name: &str) -> Result<(), Fai
         format!(
             "{}\n\n{}",
             group_table(std::slice::from_ref(group)),
-            pv_table(&pvs, space.resync.as_ref(), false)
+            pv_table(&pvs, space.resync.as_ref(), (false, space.tiers.len() > 1))
         )
     })
 }
@@ -323,13 +348,14 @@ fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::server::PoolFinding;
+    use control::server::{PoolFinding, TierView};
 
     fn pv(path: &str, failgrp: &str, state: &str, since_ms: Option<u64>) -> PvView {
         PvView {
             path: path.to_owned(),
             uuid: "0a".repeat(16),
             failgrp: failgrp.to_owned(),
+            tier: "SYSTEM".to_owned(),
             state: state.to_owned(),
             since_ms,
             reason: None,
@@ -360,6 +386,7 @@ mod tests {
                 pv("/srv/c", "Mirror", "away", Some(951_782_399_000)),
             ],
             failgrps: vec![group("Default", "resyncing"), group("Mirror", "away")],
+            tiers: Vec::new(),
             lus: Vec::new(),
             snapshots: Vec::new(),
             size_bytes: 1 << 30,
@@ -381,6 +408,46 @@ mod tests {
         insta::assert_snapshot!("mirrored_pool", super::space(&space()));
         let one = PoolView { failgrps: Vec::new(), resync: None, notes: Vec::new(), ..space() };
         assert!(!super::space(&one).contains("FAILGRP"), "it has no groups to speak of");
+    }
+
+    #[test]
+    fn a_pool_of_several_tiers_shows_what_is_in_which() {
+        let tier = |name: &str| TierView {
+            name: name.to_owned(),
+            size_bytes: 1 << 30,
+            used_bytes: 1 << 28,
+            allocated_bytes: 1 << 30,
+            free_bytes: 3 << 28,
+            paused: 0,
+            pvs: 1,
+            lus: 1,
+        };
+        let lu = LuView {
+            number: 7,
+            volume: Some("log".to_owned()),
+            size_bytes: 1 << 30,
+            used_bytes: 1 << 28,
+            thick: true,
+            tier: "fast".to_owned(),
+            shares: false,
+            detaching: None,
+        };
+        let nvme = PvView { tier: "fast".to_owned(), ..pv("/dev/nvme0n1", "Default", "in", None) };
+        let pool = PoolView {
+            pvs: vec![pv("/srv/a", "Default", "in", None), nvme],
+            failgrps: Vec::new(),
+            tiers: vec![tier("SYSTEM"), tier("fast")],
+            lus: vec![lu],
+            resync: None,
+            notes: Vec::new(),
+            ..space()
+        };
+        insta::assert_snapshot!("tiers", super::space(&pool));
+        let one = PoolView { tiers: vec![tier("SYSTEM")], ..pool };
+        assert!(
+            !super::space(&one).contains("TIER"),
+            "it has one tier, of which nothing is to be said"
+        );
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`, `snapshot`.
 
 mod groups;
+mod tiers;
 
-pub(super) use groups::{Group, failgrp, pv, tier};
+pub(super) use groups::{Group, failgrp, pv};
 #[cfg(test)]
 pub(super) use groups::{list, pvs};
+#[cfg(test)]
+pub(super) use tiers::list as tiers;
+pub(super) use tiers::{Tier, tier};
 
 use super::act::patch;
 use super::maps::{ListOptions, picked};
@@ -25,8 +29,6 @@ use serde_json::json;
 
 /// The one cluster there is: this server.
 const CLUSTER: &str = "trunkline";
-/// The one tier of each pool.
-const TIER: &str = "SYSTEM";
 
 /// Fields of `lssp` for `-field`, in the order of `-fmt`.
 const POOL_FIELDS: &[&str] = &["pool", "size", "free", "total", "overcommit", "lus", "type", "id"];
@@ -47,6 +49,8 @@ pub(super) struct Pool {
     /// Of its size, so much may be free at least before it warns.
     pub(super) threshold: u64,
     pub(super) groups: Vec<Group>,
+    /// Of each, the first of them first.
+    pub(super) tiers: Vec<Tier>,
     pub(super) pvs: Vec<Pv>,
     pub(super) lus: Vec<Lu>,
 }
@@ -57,6 +61,8 @@ pub(super) struct Pv {
     pub(super) path: String,
     /// Its failure group.
     pub(super) group: String,
+    /// Its tier.
+    pub(super) tier: String,
     pub(super) size: u64,
     /// As `-list` has it.
     pub(super) state: &'static str,
@@ -71,6 +77,8 @@ pub(super) struct Lu {
     pub(super) unused: u64,
     pub(super) used_percent: u64,
     pub(super) thick: bool,
+    /// Its tier.
+    pub(super) tier: String,
     pub(super) udid: String,
     /// Snapshots of it.
     pub(super) snapshots: Vec<String>,
@@ -88,6 +96,7 @@ impl Pv {
         Pv {
             path: pv.path.clone(),
             group: pv.failgrp.clone(),
+            tier: pv.tier.clone(),
             size: megabytes(pv.size_bytes),
             state: groups::state_of(pv),
             udid: pv.uuid.replace('-', ""),
@@ -106,6 +115,7 @@ impl Lu {
             unused: megabytes(lu.size_bytes - used),
             used_percent: used * 100 / lu.size_bytes.max(1),
             thick: lu.thick,
+            tier: lu.tier.clone(),
             udid: format!("27{pool}{:08x}", lu.number),
             snapshots: snapshots.iter().filter(of_it).map(|it| it.snapshot.clone()).collect(),
         }
@@ -125,8 +135,8 @@ impl Pool {
         let open = degraded || view.state.as_deref() == Some("open");
         let name = view.name.clone();
         let Some(space) = &view.space else {
-            let groups = Group::named(&view.effective);
-            return Pool { name, open, degraded, id, threshold, groups, ..Pool::default() };
+            let (groups, tiers) = (Group::named(&view.effective), Tier::named(&view.effective));
+            return Pool { name, open, degraded, id, threshold, groups, tiers, ..Pool::default() };
         };
         let mut lus: Vec<Lu> =
             space.lus.iter().map(|lu| Lu::of(lu, &id, &space.snapshots)).collect();
@@ -140,6 +150,7 @@ impl Pool {
             total: megabytes(space.allocated_bytes),
             overcommit: megabytes(space.overcommit_bytes),
             groups: space.failgrps.iter().map(Group::of).collect(),
+            tiers: space.tiers.iter().map(Tier::of).collect(),
             pvs: space.pvs.iter().map(Pv::of).collect(),
             lus,
             id,
@@ -219,8 +230,13 @@ pub(super) fn lus(pool: &Pool, delimiter: Option<&str>) -> String {
         vec![lu.name.clone(), lu.size.to_string(), lu.unused.to_string(), lu.udid.clone()]
     };
     let heading = ["LU_NAME", "SIZE(MB)", "UNUSED(MB)", "UDID"];
-    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
-    table(&place, &heading, pool.lus.iter().map(row), delimiter)
+    let of_tier = |tier: &Tier| {
+        let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", tier.name.as_str())];
+        let rows = pool.lus.iter().filter(|lu| lu.tier == tier.name).map(row);
+        table(&place, &heading, rows, delimiter)
+    };
+    let tables: Vec<String> = pool.tiers.iter().map(of_tier).collect();
+    tables.join(if delimiter.is_some() { "" } else { "\n" })
 }
 
 /// `lssp -bd`
@@ -315,8 +331,9 @@ fn of_each(
     list: impl Fn(&Pool, Option<&str>) -> String,
 ) -> Result<String, Failure> {
     let delimiter = words.one("-fmt");
-    let lists: Vec<String> =
-        load(context, words)?.iter().map(|pool| list(pool, delimiter)).collect();
+    let pools = load(context, words)?.into_iter();
+    let pools: Result<Vec<Pool>, Failure> = pools.map(|pool| only_of_tier(pool, words)).collect();
+    let lists: Vec<String> = pools?.iter().map(|pool| list(pool, delimiter)).collect();
     Ok(lists.join(if delimiter.is_some() { "" } else { "\n" }))
 }
 
@@ -342,18 +359,18 @@ fn verb<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'a str, 
     }
 }
 
-/// Where there is one tier, another cannot be meant.
-fn only_what_there_is(words: &Words) -> Result<(), Failure> {
-    if let Some(other) = words.one("-tier").filter(|name| *name != TIER) {
-        let what = format!("-tier {other}: a pool has one tier so far");
-        return Err(wrong(what, &format!("leave it out, or say {TIER}")));
-    }
-    Ok(())
+/// Pools with what is in the tier that is named, if one is.
+fn only_of_tier(mut pool: Pool, words: &Words) -> Result<Pool, Failure> {
+    let Some(name) = words.one("-tier") else { return Ok(pool) };
+    tiers::of(&pool, name)?;
+    pool.tiers.retain(|tier| tier.name == name);
+    pool.pvs.retain(|pv| pv.tier == name);
+    pool.lus.retain(|lu| lu.tier == name);
+    Ok(pool)
 }
 
 /// `lu`
 pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    only_what_there_is(words)?;
     let verbs = ["-list", "-create", "-remove", "-resize", "-map", "-unmap"];
     match verb(words, &verbs, "lu")? {
         "-list" => of_each(context, words, lus),
@@ -361,10 +378,13 @@ pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure
             let pool = one(context, words)?;
             let name = needed(words, "-lu", "NAME")?;
             let size = size(needed(words, "-size", "SIZE")?);
-            let lu = json!({
+            let mut lu = json!({
                 "kind": VolumeKind::Lu.word(), "pool": pool.name, "size": size,
                 "thick": words.has("-thick"),
             });
+            if let Some(tier) = words.one("-tier") {
+                lu[attr::volume::TIER.name] = json!(tiers::of(&pool, tier)?.name);
+            }
             // What cannot be mapped is not made either.
             let adapter = words.one("-vadapter").map(|_| adapter(context, words)).transpose()?;
             create(context, Object::Volume, name, lu)?;
@@ -393,7 +413,7 @@ pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure
         _ => {
             let names = match words.has("-all") {
                 true => {
-                    let lus = one(context, words)?.lus.into_iter();
+                    let lus = only_of_tier(one(context, words)?, words)?.lus.into_iter();
                     lus.filter(|lu| !lu.name.starts_with(NOBODY)).map(|lu| lu.name).collect()
                 }
                 false => vec![found(context, words)?],

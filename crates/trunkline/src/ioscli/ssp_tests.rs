@@ -1,16 +1,21 @@
 //! What is printed of storage pools is read again by the planner, and every number is compared.
 
 use super::maps::ListOptions;
-use super::ssp::{self, Group, Lu, Pool, Pv};
+use super::ssp::{self, Group, Lu, Pool, Pv, Tier};
 use super::tests::{read, value};
 
 fn group(name: &str, state: &'static str) -> Group {
     Group { name: name.to_owned(), size: 131_072, state }
 }
 
+fn tier(name: &str, size: u64, free: u64) -> Tier {
+    Tier { name: name.to_owned(), size, free }
+}
+
 fn pv(path: &str, group: &str, state: &'static str, size: u64) -> Pv {
     let udid = format!("{size:032x}");
-    Pv { path: path.to_owned(), group: group.to_owned(), size, state, udid }
+    let (path, group, tier) = (path.to_owned(), group.to_owned(), "SYSTEM".to_owned());
+    Pv { path, group, tier, size, state, udid }
 }
 
 fn pool(name: &str) -> Pool {
@@ -20,6 +25,7 @@ fn pool(name: &str) -> Pool {
         unused,
         used_percent,
         thick,
+        tier: "SYSTEM".to_owned(),
         udid: format!("27c4d5{size:034x}"),
         snapshots: if thick {
             vec!["nightly".to_owned(), "before-upgrade".to_owned()]
@@ -38,6 +44,7 @@ fn pool(name: &str) -> Pool {
         threshold: 20,
         degraded: false,
         groups: vec![group("Default", "ONLINE")],
+        tiers: vec![tier("SYSTEM", 3_145_728, 1_730_150)],
         pvs: vec![
             pv("/dev/sdb", "Default", "ONLINE", 131_072),
             pv("/srv/a-long-folder/with-a-file-as-pv.img", "Default", "REMOVING", 65_536),
@@ -138,4 +145,43 @@ fn physical_volumes_are_read_again() {
     }
     insta::assert_snapshot!("failgrp_list", ssp::list(&mirrored, None));
     assert_eq!(ssp::list(&mirrored, Some(":")), "Default:131072:ONLINE\nsouth:131072:DEGRADED\n");
+}
+
+#[test]
+fn what_is_in_several_tiers_is_read_again_with_its_tier() {
+    let one = pool("p0");
+    let fast =
+        |pv: &Pv| Pv { path: format!("{}-fast", pv.path), tier: "fast".to_owned(), ..pv.clone() };
+    let pvs: Vec<Pv> = one.pvs.iter().cloned().chain(one.pvs.iter().map(fast)).collect();
+    let mut lus = one.lus.clone();
+    lus[1].tier = "fast".to_owned();
+    let tiers = vec![one.tiers[0].clone(), tier("fast", 65_536, 4096)];
+    let pool = Pool { pvs, lus, tiers, ..one };
+    let text = ssp::lus(&pool, None);
+    insta::assert_snapshot!("lu_list_of_tiers", text);
+    let captures = read("lu -list", &text);
+    let found: Vec<_> =
+        captures.reports.iter().flat_map(|one| one.lu_list().unwrap().lus.clone()).collect();
+    let tiers =
+        |name: &str| found.iter().find(|lu| lu.name == name).map(|lu| value(&lu.tier).unwrap());
+    assert_eq!(tiers("db").as_deref(), Some("SYSTEM"));
+    assert_eq!(tiers("a-volume-with-a-long-name-01234567").as_deref(), Some("fast"));
+    let text = ssp::pvs(&pool, None);
+    insta::assert_snapshot!("pv_list_of_tiers", text);
+    let captures = read("pv -list", &text);
+    let found: Vec<_> =
+        captures.reports.iter().flat_map(|one| one.pv_list().unwrap().luns.clone()).collect();
+    assert_eq!(found.len(), 4);
+    for (found, wanted) in found.iter().zip(&pool.pvs) {
+        assert_eq!(
+            (found.name.as_str(), value(&found.tier)),
+            (wanted.path.as_str(), Some(wanted.tier.clone()))
+        );
+    }
+    let lists = [pool];
+    insta::assert_snapshot!("tier_list", ssp::tiers(&lists, None));
+    assert_eq!(
+        ssp::tiers(&lists, Some(":")).lines().last(),
+        Some("fast:65536:4096:NOT_MIRRORED:p0")
+    );
 }

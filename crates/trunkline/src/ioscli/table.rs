@@ -443,7 +443,7 @@ const UNLOADOPT: Syntax = Syntax {
 const IN_CLUSTER: Flag =
     flag("-clustername", One, "CLUSTER", "`trunkline`, which is this server, or left out");
 const SP: Flag = flag("-sp", One, "POOL", "the storage pool; may be left out where there is one");
-const IN_TIER: Flag = flag("-tier", One, "TIER", "SYSTEM, or left out");
+const IN_TIER: Flag = flag("-tier", One, "TIER", "the tier; else all, or the default one");
 
 const LSSP: Syntax = Syntax {
     name: "lssp",
@@ -469,12 +469,12 @@ const LU: Syntax = Syntax {
     name: "lu",
     about: "logical units of storage pools",
     usage: &[
-        "-list [-sp POOL] [-fmt DELIMITER]",
-        "-create -lu NAME -size SIZE [-thick] [-sp POOL] [-vadapter ADAPTER [-vtd NAME]]",
+        "-list [-sp POOL] [-tier TIER] [-fmt DELIMITER]",
+        "-create -lu NAME -size SIZE [-thick] [-sp POOL] [-tier TIER] [-vadapter ADAPTER [-vtd NAME]]",
         "-map -lu NAME -vadapter ADAPTER [-vtd NAME]",
         "-unmap -lu NAME [-vadapter ADAPTER | -vtd NAME]",
         "-resize -lu NAME -size SIZE",
-        "-remove -lu NAME | -remove -all [-sp POOL]",
+        "-remove -lu NAME | -remove -all [-sp POOL] [-tier TIER]",
     ],
     flags: &[
         flag("-list", Nothing, "", "show them"),
@@ -536,7 +536,7 @@ const PV: Syntax = Syntax {
     about: "physical volumes of storage pools",
     usage: &[
         "-list [-sp POOL] [-fmt DELIMITER]",
-        "-add [GROUP:] PATH … [-sp POOL]",
+        "-add [GROUP:] PATH … [-sp POOL] [-tier TIER]",
         "-remove -pv PATH … [-sp POOL]",
         "-replace -oldpv PATH -newpv PATH [-sp POOL]",
     ],
@@ -562,11 +562,26 @@ Names are paths. OFFLINE is one that is away, SYNCING one that gets what it miss
 
 const TIER: Syntax = Syntax {
     name: "tier",
-    about: "the tier of each storage pool",
-    usage: &["-list [-sp POOL] [-fmt DELIMITER]"],
-    flags: &[flag("-list", Nothing, "", "show them"), IN_CLUSTER, SP, FMT],
-    plain: 0,
-    notes: "There is one, SYSTEM. MIRROR_STATE is NOT_MIRRORED, SYNCED, SYNCING while PVs get what they missed, or DEGRADED while some are away.",
+    about: "the tiers of storage pools: physical volumes of one kind",
+    usage: &[
+        "-list [-sp POOL] [-fmt DELIMITER]",
+        "-create -tier TIER: [GROUP:] PATH … [-sp POOL]",
+        "-modify -tier TIER -attr tier_name=NAME | default=yes [-sp POOL]",
+        "-remove -tier TIER [-sp POOL]",
+    ],
+    flags: &[
+        flag("-list", Nothing, "", "show them"),
+        flag("-create", Nothing, "", "make one"),
+        flag("-modify", Nothing, "", "give one another name, or let new logical units be in it"),
+        flag("-remove", Nothing, "", "remove one in which there is no logical unit"),
+        flag("-tier", One, "TIER", "its name"),
+        flag("-attr", One, "NAME=VALUE", "tier_name, or default"),
+        IN_CLUSTER,
+        SP,
+        FMT,
+    ],
+    plain: PVS_MAX,
+    notes: "The first one is SYSTEM, and there are up to ten. Those of a mirrored pool have physical volumes of both failure groups. MIRROR_STATE is NOT_MIRRORED, SYNCED, SYNCING while PVs get what they missed, or DEGRADED while some are away.",
 };
 
 const FAILGRP: Syntax = Syntax {

@@ -26,6 +26,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             free_bytes,
             leaving,
             group: 0,
+            tier: 0,
             state: PvState::Active,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
@@ -34,6 +35,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             bytes: 8000,
             mapped_bytes: 3000,
             thick: false,
+            tier: 0,
             origin: None,
             shares: false,
             detaching: None,

@@ -95,6 +95,17 @@ impl Neighbours {
                 .cloned(),
             );
         }
+        // And those whose tier has another number.
+        let numbered = before.pools.differences(&after.pools).into_iter();
+        let numbered = numbered.filter(|of| {
+            let tiers = [&of.before, &of.after];
+            let [was, is] = tiers.map(|entry| entry.as_ref().map(|entry| &entry.1.tiers));
+            was != is
+        });
+        for pool in numbered {
+            let lus = self.holders(&Claim::Names(Object::Pool, pool.name().to_owned()));
+            affected.extend(lus.filter(|(object, _)| *object == Object::Volume).cloned());
+        }
         let mut part = around.part(&affected);
         let own = part[Object::Adapter].keys().filter_map(|name| seen.get_key_value(name));
         let own = own.map(|(name, disks)| (name.clone(), disks.clone())).collect();

@@ -3,6 +3,11 @@ use crate::config;
 use crate::model::transition::{Allow, transition};
 use crate::model::{allocations, files, resolve, samples};
 
+/// As a server learns it whose folders these are.
+fn learn(desired: &mut Desired, opened: &Opened) -> bool {
+    super::learn(desired, opened, &samples::paths())
+}
+
 const LU: &str = "[pool.p]\npvs=\"/a,/b\"\n[volume.lu]\nkind=\"lu\"\npool=\"p\"\nsize=4096\n";
 
 #[test]
@@ -203,4 +208,136 @@ fn failure_groups_have_names_of_their_own() {
     assert!(refused.message.contains("both of its failure groups are called"), "{refused:?}");
     let refused = of("failgrp=\"a b\"\n").unwrap_err();
     assert!(refused.message.contains("`a b` is not a name"), "{refused:?}");
+}
+
+/// A pool as it is told, and what is known of the tiers of its PVs.
+fn open(desired: &mut Desired, pvs: &[(&str, u8)], mirror: &[&str]) {
+    let members = pvs.iter().map(|(path, _)| PathBuf::from(path)).collect();
+    let tiers = pvs.iter().filter(|(_, tier)| *tier > 0);
+    let tiers = tiers.map(|(path, tier)| (PathBuf::from(path), *tier)).collect();
+    let mirror = mirror.iter().map(PathBuf::from).collect();
+    learn(
+        desired,
+        &Opened::from([("p".to_owned(), Open { members, mirror, tiers, ..Open::default() })]),
+    );
+}
+
+/// As a server changes what is wanted.
+fn change(now: &Desired, attribute: impl FnOnce(&mut Attributes)) -> Result<Desired, ApiError> {
+    let mut next = now.clone();
+    let mut set = next[Object::Pool]["p"].clone();
+    attribute(&mut set);
+    next[Object::Pool].insert("p".to_owned(), set);
+    allocations::settle(now, &mut next, 9)?;
+    Ok(transition(now, &next, &samples::paths(), Allow::default())?.next)
+}
+
+fn list(now: &Desired, pvs: &str) -> Result<Desired, ApiError> {
+    change(now, |set| attr::pool::PVS.put(set, pvs))
+}
+
+/// The tiers of the PVs as a data plane is told, and that of an LU.
+fn placed(desired: &Desired) -> (String, Option<u8>) {
+    let wanted = resolve::wanted(desired, "main", &samples::paths());
+    let tiers = wanted.pools["p"]
+        .tiers
+        .iter()
+        .flat_map(|tier| tier.pvs.iter().map(|path| format!("{}{}", tier.tier, path.display())));
+    let spec::VolumeKind::Lu(lu) = &wanted.volumes["lu"].kind else { panic!() };
+    (tiers.collect::<Vec<_>>().join(" "), lu.tier)
+}
+
+#[test]
+fn tiers_have_numbers_that_stay_whatever_they_are_called() {
+    let mut desired = config::read(LU).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    assert_eq!(placed(&desired), (String::new(), Some(0)), "it is new");
+    let mut desired = list(&desired, "/a,/b,fast:/c,slow:/d").unwrap();
+    assert_eq!(placed(&desired), ("1/c 2/d".to_owned(), Some(0)));
+    let default = |name: &str| change(&desired, |set| attr::pool::DEFAULT_TIER.put(set, name));
+    assert_eq!(placed(&default("slow").unwrap()).1, Some(2));
+    let refused = default("none").unwrap_err();
+    assert!(refused.message.contains("default tier `none` has no PV"), "{refused:?}");
+    open(&mut desired, &[("/a", 0), ("/b", 0), ("/c", 1), ("/d", 2)], &[]);
+    let identity = FileIdentity::Lu { pool: "x".to_owned(), number: 7, bytes: 4096 };
+    let found = files::Found { path: None, identity: Some(identity) };
+    files::learn(&mut desired, &[("lu".to_owned(), found)].into(), &samples::paths());
+    assert_eq!(placed(&desired).1, None, "it stays where it is");
+    // Another name, and another PV under it in the same step.
+    let renamed = list(&desired, "/a,/b,quick:/c,slow:/d,quick:/e").unwrap();
+    assert_eq!(placed(&renamed).0, "1/c 1/e 2/d");
+    // The last PV of a tier is replaced: it is the same one.
+    let mut replaced = list(&desired, "/a,/b,fast:/f,slow:/d").unwrap();
+    assert_eq!(placed(&replaced).0, "1/f 2/d");
+    open(&mut replaced, &[("/a", 0), ("/b", 0), ("/c", 1), ("/d", 2), ("/f", 1)], &[]);
+    assert_eq!(placed(&replaced).0, "1/f 2/d");
+    // A number is given out again when nothing of it is left.
+    let mut gone = list(&desired, "/a,/b,slow:/d").unwrap();
+    let early = list(&gone, "/a,/b,slow:/d,new:/g").unwrap();
+    assert_eq!(placed(&early).0, "2/d 3/g", "/c is still about to leave");
+    open(&mut gone, &[("/a", 0), ("/b", 0), ("/d", 2)], &[]);
+    assert_eq!(placed(&list(&gone, "/a,/b,slow:/d,new:/g").unwrap()).0, "1/g 2/d");
+    for (pvs, told) in [
+        ("/a,/b,/c,slow:/d", "has /c in its tier `fast`: it cannot go to `SYSTEM`"),
+        ("/a,/b,fast:/c,fast:/d", "has /d in its tier `slow`: it cannot go to `fast`"),
+        ("/a,fast:/b,fast:/c,slow:/d", "has /b in its tier `SYSTEM`: it cannot go to `fast`"),
+        ("/a,/b,slow:/c,fast:/d", "it cannot go to"),
+        ("/a,/b,a b:/c", "`a b` is not a name"),
+        ("fast:/c", "its first tier `SYSTEM` has no PV"),
+        ("/a,fast:/a", "/a is already of"),
+        ("/a,1:/1,2:/2,3:/3,4:/4,5:/5,6:/6,7:/7,8:/8,9:/9,x:/x", "it has 11 tiers"),
+    ] {
+        let refused = list(&desired, pvs).unwrap_err();
+        assert!(refused.message.contains(told) && refused.help.is_some(), "{pvs}: {refused:?}");
+    }
+}
+
+#[test]
+fn what_the_pvs_say_of_their_tiers_holds_where_nothing_is_known() {
+    // Its store was lost: `fast` is tier 3 there.
+    let mut desired = config::read(&LU.replace("/a,/b", "/a,fast:/b")).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    assert_eq!(placed(&desired).0, "1/b");
+    open(&mut desired, &[("/a", 0), ("/b", 3)], &[]);
+    assert_eq!(placed(&desired).0, "3/b");
+    // Nobody knew that there are tiers.
+    let mut desired = config::read(LU).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    open(&mut desired, &[("/a", 0), ("/b", 3)], &[]);
+    let kept = &desired.allocations.pools["p"];
+    assert_eq!(tiers::name(kept, &desired[Object::Pool]["p"], 3), "tier-3");
+    let mut named = list(&desired, "/a,fast:/b").unwrap();
+    open(&mut named, &[("/a", 0), ("/b", 3)], &[]);
+    assert_eq!(placed(&named).0, "3/b");
+}
+
+#[test]
+fn lus_are_in_tiers_that_their_pool_has() {
+    let text = LU.replace("/a,/b", "/a,fast:/b") + "tier=\"fast\"\n";
+    let mut desired = config::read(&text).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    transition(&Desired::default(), &desired, &samples::paths(), Allow::default()).unwrap();
+    assert_eq!(placed(&desired), ("1/b".to_owned(), Some(1)));
+    let refused = list(&desired, "/a").unwrap_err();
+    assert!(refused.message.contains("`lu` is in tier `fast`, which pool `p`"), "{refused:?}");
+    let first = change(&desired, |set| attr::pool::TIER.put(set, "base")).unwrap();
+    assert_eq!(tiers::names(&first[Object::Pool]["p"]), ["base", "fast"]);
+}
+
+#[test]
+fn each_tier_of_a_mirrored_pool_has_both_failure_groups() {
+    let of = |pvs: &str, mirror: &str| {
+        let text = format!("[pool.p]\npvs=\"{pvs}\"\nmirror=\"{mirror}\"\n");
+        let next = config::read(&text).unwrap();
+        transition(&Desired::default(), &next, &samples::paths(), Allow::default())
+    };
+    of("/a,fast:/b", "/c,fast:/d").unwrap();
+    for (pvs, mirror, told) in [
+        ("/a,fast:/b", "/c", "tier `fast` has no PV in failure group `Mirror`"),
+        ("/a", "/c,fast:/d", "tier `fast` has no PV in failure group `Default`"),
+        ("/a,fast:/b", "fast:/d", "tier `SYSTEM` has no PV in failure group `Mirror`"),
+    ] {
+        let refused = of(pvs, mirror).unwrap_err();
+        assert!(refused.message.contains(told), "{refused:?}");
+    }
 }

@@ -1,15 +1,18 @@
 //! The rules of storage pools.
 
-use super::super::{Desired, home, pools};
+use super::super::pools::{self, tiers};
+use super::super::{Desired, home};
 use crate::error::ApiError;
 use crate::model::resolve;
 use crate::paths::Paths;
-use fabric::attribute::{Object, attr, check_name};
+use fabric::attribute::{Attributes, Object, attr, check_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// LUs of one snapshot at most, which are parted at one moment.
 const SNAPSHOT_MAX: usize = 16;
+/// Bytes of the name of a tier at most.
+const TIER_NAME_MAX: usize = 63;
 
 pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     let mut owners: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -37,6 +40,7 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             let help = "both copies would be lost with it: give each group PVs of its own";
             return refuse("mirror", problem, help);
         }
+        tiers_of(set).or_else(|problem| refuse(problem.0, problem.1, problem.2))?;
         for path in all {
             let other = owners.insert(path.clone(), format!("pool `{name}`"));
             if let Some(other) = other {
@@ -67,8 +71,70 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             return refuse("uuid", format!("`{uuid}` is no UUID"), help);
         }
     }
+    for (name, set) in &desired[Object::Volume] {
+        let (Some(pool), Some(tier)) = (pools::pool_of(set), attr::volume::TIER.of(set)) else {
+            continue;
+        };
+        // A pool that it names has to be there, which others say.
+        let Some(of) = desired[Object::Pool].get(pool) else { continue };
+        let names = tiers::names(of);
+        if !names.contains(&tier) {
+            let problem =
+                format!("volume `{name}` is in tier `{tier}`, which pool `{pool}` does not have");
+            let help = format!("it has {}", listed(&names));
+            return Err(ApiError::invalid(problem).on(attr::volume::TIER.name).help(help));
+        }
+    }
     snapshots(desired)?;
     one_dataplane(desired)
+}
+
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// What is wrong with the tiers of a pool: the attribute, what, and what mends it.
+fn tiers_of(set: &Attributes) -> Result<(), (&'static str, String, &'static str)> {
+    let names = tiers::names(set);
+    if names.len() > tiers::TIERS_MAX {
+        let problem = format!("it has {} tiers", names.len());
+        return Err((attr::pool::PVS.name, problem, "a pool has ten at most, with its first"));
+    }
+    for name in &names {
+        if let Err(problem) = check_name(name) {
+            let first = *name == tiers::first(set);
+            let attribute = if first { attr::pool::TIER.name } else { attr::pool::PVS.name };
+            return Err((attribute, problem, "a tier has a name as objects have one"));
+        }
+        if name.len() > TIER_NAME_MAX {
+            let problem = format!("the name of its tier `{name}` is too long");
+            return Err((attr::pool::PVS.name, problem, "63 bytes at most"));
+        }
+    }
+    let default = tiers::default(set);
+    if !names.contains(&default) {
+        let problem = format!("its default tier `{default}` has no PV");
+        return Err((attr::pool::DEFAULT_TIER.name, problem, "name a tier that it has"));
+    }
+    let groups = tiers::by_group(set);
+    let of_first = |(tier, _): &(&str, &str)| *tier == tiers::first(set);
+    if !groups.iter().flatten().any(of_first) {
+        let problem = format!("its first tier `{}` has no PV", tiers::first(set));
+        return Err((attr::pool::PVS.name, problem, "list some without a tier"));
+    }
+    for (name, group) in names.iter().flat_map(|name| [(name, 0), (name, 1)]) {
+        let has = |group: usize| groups[group].iter().any(|(tier, _)| tier == name);
+        if !groups[group].is_empty() && !has(group) {
+            let problem = format!(
+                "its tier `{name}` has no PV in failure group `{}`",
+                pools::groups(set)[group]
+            );
+            let attribute = [attr::pool::PVS.name, attr::pool::MIRROR.name][group];
+            return Err((attribute, problem, "give each tier PVs of each failure group"));
+        }
+    }
+    Ok(())
 }
 
 /// A snapshot is of LUs of one pool.

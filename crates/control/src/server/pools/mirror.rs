@@ -104,17 +104,6 @@ pub(super) fn all_groups(set: &Attributes, status: &PoolStatus) -> Vec<FailgrpVi
     [0, 1].into_iter().filter_map(group).collect()
 }
 
-/// What PVs that stay have, and what is free on them: of each failure group, as much as of the one that has less.
-pub(super) fn free_on_pvs(status: &PoolStatus) -> u64 {
-    let stays = |pv: &&PvStatus| pv.leaving.is_none();
-    let free = |group: u8| {
-        let of = status.pvs.iter().filter(stays).filter(move |pv| pv.group == group);
-        of.map(|pv| pv.free_bytes).sum::<u64>()
-    };
-    let mirrored = status.pvs.iter().any(|pv| pv.group != 0);
-    if mirrored { free(0).min(free(1)) } else { free(0) }
-}
-
 impl PoolView {
     /// What is worth knowing of the failure groups, and is no fault.
     pub(super) fn note_of_groups(groups: &[FailgrpView]) -> Option<String> {
@@ -317,7 +306,8 @@ mod tests {
 
     fn pv(path: &str, group: u8, state: PvState, bytes: u64) -> PvStatus {
         let (uuid, free_bytes) = (path.to_owned(), bytes / 2);
-        PvStatus { path: path.into(), uuid, bytes, free_bytes, leaving: None, group, state }
+        let path = path.into();
+        PvStatus { path, uuid, bytes, free_bytes, leaving: None, group, tier: 0, state }
     }
 
     fn view(pvs: Vec<PvStatus>, resync: Option<ProgressStatus>, paused: u64) -> PoolView {

@@ -186,6 +186,7 @@ mod tests {
                 free_bytes: 0,
                 leaving: None,
                 group,
+                tier: 0,
                 state,
             };
             let progress = |planned_bytes| ProgressStatus {

@@ -1,8 +1,6 @@
-//! Tiers, failure groups and PVs of storage pools: `tier`, `failgrp`, `pv`.
+//! Failure groups and PVs of storage pools: `failgrp`, `pv`.
 
-use super::{
-    Pool, Pv, TIER, load, megabytes, needed, of_each, one, only_what_there_is, table, verb,
-};
+use super::{Pool, Pv, Tier, megabytes, needed, of_each, one, table, tiers, verb};
 use crate::cli::How;
 use crate::commands::groups::{self, Act};
 use crate::exit::Failure;
@@ -52,7 +50,7 @@ pub(super) fn state_of(pv: &PvView) -> &'static str {
 
 impl Pool {
     /// Whether there are two copies of what is in it.
-    fn mirror_state(&self) -> &'static str {
+    pub(super) fn mirror_state(&self) -> &'static str {
         let any = |state| self.groups.iter().any(|group| group.state == state);
         match self.groups.len() {
             0 | 1 => "NOT_MIRRORED",
@@ -63,26 +61,28 @@ impl Pool {
     }
 }
 
-/// `pv -list`: a table for each failure group.
+/// `pv -list`: a table for each failure group of each tier.
 pub(in crate::ioscli) fn pvs(pool: &Pool, delimiter: Option<&str>) -> String {
     let row =
         |pv: &Pv| vec![pv.path.clone(), pv.size.to_string(), pv.state.to_owned(), pv.udid.clone()];
     let heading = ["PV_NAME", "SIZE(MB)", "STATE", "UDID"];
-    let of_group = |group: &Group| {
+    let of_group = |(tier, group): (&Tier, &Group)| {
         let place = [
             ("POOL_NAME", pool.name.as_str()),
-            ("TIER_NAME", TIER),
+            ("TIER_NAME", tier.name.as_str()),
             ("FG_NAME", group.name.as_str()),
         ];
-        let rows = pool.pvs.iter().filter(|pv| pv.group == group.name).map(row);
-        table(&place, &heading, rows, delimiter)
+        let its = |pv: &&Pv| pv.group == group.name && pv.tier == tier.name;
+        table(&place, &heading, pool.pvs.iter().filter(its).map(row), delimiter)
     };
-    let tables: Vec<String> = pool.groups.iter().map(of_group).collect();
+    let places =
+        pool.tiers.iter().flat_map(|tier| pool.groups.iter().map(move |group| (tier, group)));
+    let tables: Vec<String> = places.map(of_group).collect();
     tables.join(if delimiter.is_some() { "" } else { "\n" })
 }
 
 /// PVs behind a flag, some of them behind the name of a failure group and `:`. The name that begins is that of `-fg`, if it is there.
-fn placed(words: &[String], group: Option<&str>) -> Vec<(Option<String>, Vec<String>)> {
+pub(super) fn placed(words: &[String], group: Option<&str>) -> Vec<(Option<String>, Vec<String>)> {
     let mut all: Vec<(Option<String>, Vec<String>)> = Vec::new();
     let mut now = group.map(|name| name.trim_end_matches(':').to_owned());
     for word in words {
@@ -106,7 +106,11 @@ fn placed(words: &[String], group: Option<&str>) -> Vec<(Option<String>, Vec<Str
 }
 
 /// What is asked for. Where it takes no PVs behind it, there are none.
-fn verb_of_pvs<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'a str, Failure> {
+pub(super) fn verb_of_pvs<'a>(
+    words: &Words,
+    verbs: &[&'a str],
+    command: &str,
+) -> Result<&'a str, Failure> {
     let verb = verb(words, verbs, command)?;
     match words.plain.first().filter(|_| !matches!(verb, "-add" | "-create")) {
         Some(more) => Err(wrong(format!("`{more}` is one word too many"), "see -help")),
@@ -114,20 +118,26 @@ fn verb_of_pvs<'a>(words: &Words, verbs: &[&'a str], command: &str) -> Result<&'
     }
 }
 
-fn change(context: &Context<'_>, pool: &str, act: &Act) -> Result<(), Failure> {
+pub(super) fn change(context: &Context<'_>, pool: &str, act: &Act) -> Result<(), Failure> {
     let how = How { dry_run: false, force: context.force, no_wait: false };
     groups::change(context.global, pool, act, how)
 }
 
 /// `pv`
 pub(in crate::ioscli) fn pv(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    only_what_there_is(words)?;
+    let mut pool = None;
     let acts = match verb_of_pvs(words, &["-list", "-add", "-remove", "-replace"], "pv")? {
         "-list" => return of_each(context, words, pvs),
         "-add" => {
             let all = [words.all("-add"), &words.plain].concat();
             let placed = placed(&all, words.one("-fg")).into_iter();
-            placed.map(|(group, paths)| Act::Add(paths, group)).collect()
+            let there = one(context, words)?;
+            let tier = words
+                .one("-tier")
+                .map(|name| Ok::<_, Failure>(tiers::of(&there, name)?.name.clone()));
+            let tier = tier.transpose()?;
+            pool = Some(there);
+            placed.map(|(group, paths)| Act::Add(paths, group, tier.clone())).collect()
         }
         "-remove" => match words.all("-pv") {
             [] => return Err(wrong("-pv PATH is missing", "see -help")),
@@ -138,34 +148,23 @@ pub(in crate::ioscli) fn pv(context: &Context<'_>, words: &Words) -> Result<Stri
             _ => return Err(wrong("pv -replace needs -oldpv PATH -newpv PATH", "one of each")),
         },
     };
-    let pool = one(context, words)?;
+    let pool = pool.map_or_else(|| one(context, words), Ok)?;
     acts.iter().try_for_each(|act| change(context, &pool.name, act))?;
     Ok(String::new())
-}
-
-/// `tier`
-pub(in crate::ioscli) fn tier(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    let row = |pool: &Pool| {
-        let (size, free) = (pool.size.to_string(), pool.free.to_string());
-        vec![TIER.to_owned(), size, free, pool.mirror_state().to_owned(), pool.name.clone()]
-    };
-    let pools = load(context, words)?;
-    let heading = ["TIER_NAME", "SIZE(MB)", "FREE_SPACE(MB)", "MIRROR_STATE", "POOL_NAME"];
-    Ok(table(&[], &heading, pools.iter().map(row), words.one("-fmt")))
 }
 
 /// `failgrp -list`
 pub(in crate::ioscli) fn list(pool: &Pool, delimiter: Option<&str>) -> String {
     let row =
         |group: &Group| vec![group.name.clone(), group.size.to_string(), group.state.to_owned()];
-    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", TIER)];
+    let tiers = pool.tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(",");
+    let place = [("POOL_NAME", pool.name.as_str()), ("TIER_NAME", tiers.as_str())];
     let heading = ["FG_NAME", "FG_SIZE(MB)", "FG_STATE"];
     table(&place, &heading, pool.groups.iter().map(row), delimiter)
 }
 
 /// `failgrp`
 pub(in crate::ioscli) fn failgrp(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    only_what_there_is(words)?;
     let verbs = ["-list", "-create", "-modify", "-remove"];
     let (act, done) = match verb_of_pvs(words, &verbs, "failgrp")? {
         "-list" => return of_each(context, words, list),

@@ -1,0 +1,96 @@
+//! Pools of several tiers: PVs in each, and LUs that are cut from one.
+
+use spec::TierSpec;
+
+use super::*;
+use crate::At;
+
+/// Two PVs in the first tier and one in tier 3.
+fn place() -> Place {
+    let mut place = Place::new(false, &[12, 12, 12]);
+    place.spec.tiers = vec![TierSpec { tier: 3, pvs: vec![place.spec.pvs[2].clone()] }];
+    place
+}
+
+fn lu_in(pool: &PoolHandle, tier: Option<u8>, chunks: u64) -> Opened {
+    let (spec, lu) = lu_spec(chunks * CHUNK_BYTES, false);
+    pool.open_lu(&spec, &LuSpec { tier, ..lu }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn used(pool: &PoolHandle) -> Vec<(u8, u32)> {
+    pool.view().pvs.iter().map(|pv| (pv.space.tier, pv.space.used)).collect()
+}
+
+#[test]
+fn an_lu_is_cut_from_the_pvs_of_its_tier() {
+    let mut place = place();
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let room = |pool: &PoolHandle| -> Vec<(u8, u64)> {
+        pool.view().tiers.iter().map(|tier| (tier.tier, tier.free)).collect()
+    };
+    assert_eq!(room(&pool), [(0, 14), (3, 7)]);
+    let (first, _) = lu_in(&pool, None, 4);
+    let (other, identity) = lu_in(&pool, Some(3), 4);
+    for lu in [&first, &other] {
+        let mut bench = TestBench::new(&**lu, MEMORY);
+        (0..4).for_each(|chunk| bench.write(chunk * CHUNK_BYTES, &[7; 4096]).unwrap());
+        bench.close();
+    }
+    assert_eq!(used(&pool), [(0, 2), (0, 2), (3, 4)]);
+    assert_eq!((room(&pool), pool.view().free), (vec![(0, 10), (3, 3)], 13));
+    let tiers: Vec<u8> = pool.view().lus.iter().map(|lu| lu.tier).collect();
+    assert_eq!(tiers, [0, 3]);
+    let (spec, lu) = lu_spec(CHUNK_BYTES, false);
+    let refused = pool.open_lu(&spec, &LuSpec { tier: Some(5), ..lu }).err().unwrap().to_string();
+    assert!(refused.contains("add a PV to the tier"), "{refused}");
+    // More PVs of that tier, and one of a new one; whatever is said of the others then.
+    let new = [3, 4].map(|number| {
+        let path = place.folder.path().join(format!("new{number}"));
+        file(&path, 12);
+        path
+    });
+    let paths =
+        [(new[0].clone(), At { tier: 3, group: 0 }), (new[1].clone(), At { tier: 9, group: 0 })];
+    pool.add_pvs(&Here, None, &paths, &mut |_| ()).unwrap();
+    lu_in(&pool, Some(9), 1);
+    drop((first, other));
+    pool.close();
+    place.spec.fresh = false;
+    place.spec.pvs.extend(new);
+    place.spec.tiers.clear();
+    let pool = place.open(&pools);
+    let tiers: Vec<u8> = pool.view().pvs.iter().map(|pv| pv.space.tier).collect();
+    assert_eq!(tiers, [0, 0, 3, 3, 9]);
+    let lu = old_lu(&pool, 4 * CHUNK_BYTES, &identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    (0..4).for_each(|chunk| assert!(bench.read(chunk * CHUNK_BYTES, 4096).unwrap() == [7; 4096]));
+    bench.close();
+    drop(lu);
+    pool.close();
+}
+
+#[test]
+fn each_tier_of_a_mirrored_pool_has_two_failure_groups_from_the_beginning() {
+    let mut place = place();
+    place.spec.mirror = vec![place.spec.pvs[1].clone()];
+    let refused = place.refused();
+    assert!(refused.contains("tier 3 of it has PVs of one failure group"), "{refused}");
+    let path = place.folder.path().join("pv3");
+    file(&path, 12);
+    place.spec.pvs.push(path.clone());
+    place.spec.mirror.push(path.clone());
+    place.spec.tiers[0].pvs.push(path);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    lu_in(&pool, Some(3), 1);
+    assert_eq!(pool.view().lus.iter().map(|lu| (lu.tier, lu.legs)).collect::<Vec<_>>(), [(3, 2)]);
+    // While a tier has PVs of one group alone no LU is made in it.
+    let new = place.folder.path().join("pv4");
+    file(&new, 12);
+    let at = At { tier: 4, group: 0 };
+    pool.add_pvs(&Here, None, &[(new, at)], &mut |_| ()).unwrap();
+    let (spec, lu) = lu_spec(CHUNK_BYTES, false);
+    assert!(pool.open_lu(&spec, &LuSpec { tier: Some(4), ..lu }).is_err());
+    pool.close();
+}
