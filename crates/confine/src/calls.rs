@@ -76,7 +76,7 @@ const RING_CHANGE: u64 = 0x7fff_ffff;
 const NOT_CONTROL_PLANE: &[c_long] = &[
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_process_madvise, SYS_pidfd_getfd, SYS_perf_event_open,
     SYS_bpf, SYS_userfaultfd, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsmount,
-    SYS_fsconfig, SYS_fspick, SYS_mount_setattr, SYS_chroot, SYS_setns, SYS_unshare, SYS_swapon, SYS_swapoff, SYS_reboot,
+    SYS_fsconfig, SYS_fspick, SYS_mount_setattr, SYS_chroot, SYS_unshare, SYS_swapon, SYS_swapoff, SYS_reboot,
     SYS_kexec_load, SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_acct, SYS_quotactl, SYS_syslog,
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_add_key,
     SYS_request_key, SYS_keyctl, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_personality, SYS_vhangup, SYS_nfsservctl,
@@ -137,7 +137,7 @@ pub fn data_plane() -> Result<(), Unconfined> {
 }
 
 /// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load code into the kernel, change identity,
-/// clocks or names, make devices, or make a socket other than a Unix one, one of an interface's packets, or one for TCP: they fail with `EPERM`.
+/// clocks or names, enter a namespace other than one of networks, make devices, or make a socket other than a Unix one, one of an interface's packets, or one for TCP: they fail with `EPERM`.
 ///
 /// # Errors
 ///
@@ -167,6 +167,9 @@ pub fn control_plane() -> Result<(), Unconfined> {
     })();
     let sockets = sockets.map_err(|error: seccompiler::BackendError| unconfined(&error))?;
     rules.insert(SYS_socket, sockets);
+    // Where interfaces of uplinks are; no other namespace.
+    let elsewhere = differs(1, CLONE_NEWNET).and_then(|other| all(vec![other]));
+    rules.insert(SYS_setns, vec![elsewhere.map_err(|error| unconfined(&error))?]);
     apply(&[compile(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM as u32))?])
 }
 

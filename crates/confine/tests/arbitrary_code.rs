@@ -239,6 +239,7 @@ fn touches_processes() {
     }
     assert_eq!(call(SYS_kill, &[usize::MAX, SIGKILL as usize]), Err(EPERM));
     signals_by_a_descriptor();
+    assert_eq!(call(SYS_setns, &[usize::MAX, CLONE_NEWNET as usize]), Err(EPERM));
     #[rustfmt::skip]
     let calls = [
         SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo,
@@ -376,6 +377,12 @@ fn controls() {
     assert_eq!(uplink(), may);
     let hears = [AF_PACKET as usize, raw, usize::from((ETH_P_ALL as u16).to_be())];
     assert_eq!(call(SYS_socket, &hears), Err(EPERM));
+    // A network namespace is the kernel's to judge.
+    let none = (-1_isize).cast_unsigned();
+    assert_eq!(call(SYS_setns, &[none, CLONE_NEWNET as usize]), Err(EBADF));
+    for other in [CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET | CLONE_NEWNS, 0] {
+        assert_eq!(call(SYS_setns, &[none, other as usize]), Err(EPERM), "{other:x}");
+    }
     #[rustfmt::skip]
     let calls = [
         SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_bpf, SYS_perf_event_open, SYS_mount, SYS_umount2,

@@ -29,6 +29,7 @@ use control::{Control, Heard};
 use device_net::UplinkPort;
 use lease::Lease;
 use protocol::message::{FailoverStatus, UplinkSpec};
+use protocol::opener::Interface;
 use rustix::io::Errno;
 use spec::{FailoverMode, FailoverSpec};
 use switch::failover::{
@@ -60,7 +61,7 @@ struct Shared {
     status: Mutex<FailoverStatus>,
     link_up: AtomicBool,
     /// Whose carrier is asked for.
-    link: Mutex<String>,
+    link: Mutex<Interface>,
 }
 
 #[derive(Default)]
@@ -147,6 +148,11 @@ fn settings(spec: &UplinkSpec, failover: &FailoverSpec) -> Settings {
     Settings { mode, priority: failover.priority, failback, vlans }
 }
 
+/// The interface whose carrier matters.
+fn link(spec: &UplinkSpec, failover: &FailoverSpec) -> Interface {
+    Interface { name: failover.link.clone(), ..Interface::of(spec) }
+}
+
 impl Failover {
     /// Begins, with nothing bridged.
     pub(crate) fn start(
@@ -169,7 +175,7 @@ impl Failover {
             wake: Condvar::new(),
             status: Mutex::default(),
             link_up: AtomicBool::new(true),
-            link: Mutex::new(failover.link.clone()),
+            link: Mutex::new(link(spec, failover)),
         });
         let driver = Driver {
             shared: Arc::clone(&shared),
@@ -195,7 +201,7 @@ impl Failover {
     /// It is configured anew. Its control file stays.
     pub(crate) fn set(&self, spec: &UplinkSpec) {
         if let Some(failover) = &spec.failover {
-            locked(&self.shared.link).clone_from(&failover.link);
+            *locked(&self.shared.link) = link(spec, failover);
         }
         locked(&self.shared.next).spec = Some(spec.clone());
         self.shared.wake.notify_all();
@@ -219,7 +225,7 @@ fn watch_link(shared: &Arc<Shared>, outside: &Arc<Outside>) -> io::Result<()> {
     let run = move || {
         while let Some(link) = shared.upgrade().map(|shared| locked(&shared.link).clone()) {
             let gone = Some(Errno::NODEV.raw_os_error());
-            let up = match outside.link(&link) {
+            let up = match outside.link(link) {
                 Ok(up) => Some(up),
                 Err(error) if error.raw_os_error() == gone => Some(false),
                 Err(_) => None,

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use block::{Files, Here, Testimony};
-use protocol::opener::{self, Holds, Opener, Wants};
+use protocol::opener::{self, Holds, Interface, Opener, Wants};
 use protocol::place::{Access, Place, listen, reach};
 use rustix::fs::OFlags;
 use spec::UplinkSpec;
@@ -67,9 +67,9 @@ impl Outside {
         }
     }
 
-    pub(crate) fn link(&self, interface: &str) -> io::Result<bool> {
+    pub(crate) fn link(&self, interface: Interface) -> io::Result<bool> {
         match self {
-            Outside::Here => memory::interface::is_up(interface),
+            Outside::Here => interface.is_up(),
             Outside::Opener(opener) => opener.link(interface),
         }
     }

@@ -13,7 +13,7 @@
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
 //! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`interface`],
-//!   [`tap`], [`packet`]: interfaces of the host and descriptors of them; [`inherited`]: descriptors that the process was started with.
+//!   [`tap`], [`packet`]: interfaces of the host and descriptors of them, also in another network [`namespace`]; [`inherited`]: descriptors that the process was started with.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -27,6 +27,7 @@ pub mod interface;
 mod lasting;
 mod lent;
 mod mapping;
+pub mod namespace;
 pub mod packet;
 pub mod random;
 mod shown;

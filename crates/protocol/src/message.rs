@@ -24,7 +24,8 @@ pub const VERSION: u32 = 2;
 /// several LUs at one moment ([`RollbackSpec::also`]). 13: [`Request::Detach`]. 15: failover by leases ([`crate::opener::Tokens`]).
 /// 16: failure groups of a pool ([`PoolSpec::mirror`]).
 /// 17: an address outside that is asked for ([`spec::FailoverSpec::netaddr`]). 18: a wait before a bridge goes back ([`spec::FailoverSpec::failback`]),
-/// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]).
+/// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]), interfaces in network
+/// namespaces ([`UplinkSpec::netns`]).
 pub const MINOR: u32 = 18;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself

@@ -17,6 +17,7 @@
 //!
 //! Of each file that a data plane writes the control plane keeps an open file of its own, which outlives the data plane: [`Witnesses`].
 
+mod interface;
 mod tokens;
 mod witnesses;
 
@@ -36,6 +37,7 @@ use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkKind, UplinkSpec, VolumeSpec
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
+pub use interface::{Interface, open_uplink};
 pub use tokens::{Holds, NoTokens, Tokens, Wants};
 pub use witnesses::{Passing, Witnesses};
 
@@ -43,6 +45,8 @@ pub use witnesses::{Passing, Witnesses};
 const KEEPS_WITNESSES: u32 = 3;
 /// Likewise leases.
 const KEEPS_TOKENS: u32 = 15;
+/// Likewise enters network namespaces.
+const KNOWS_NAMESPACES: u32 = 18;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
 pub const QUESTIONS_MAX: usize = 256;
 /// The most that is read of a file of the kernel's, in bytes.
@@ -92,12 +96,23 @@ enum Question {
     Leave { place: Place },
     /// A connection to who listens there.
     Connect { path: PathBuf },
-    /// A descriptor of a TAP interface, for packets of so many bytes at most.
-    Tap { interface: String, mtu: u16 },
+    /// A descriptor of a TAP interface, for packets of so many bytes at most. From [`KNOWS_NAMESPACES`] on, as below, where it is.
+    Tap {
+        #[serde(flatten)]
+        interface: Interface,
+        mtu: u16,
+    },
     /// A packet socket of an interface; the one whose descriptor comes with this gets a share of the frames, if one does, or `shared` is to have others.
-    Packet { interface: String, shared: bool },
+    Packet {
+        #[serde(flatten)]
+        interface: Interface,
+        shared: bool,
+    },
     /// Whether an interface has a carrier.
-    Link { interface: String },
+    Link {
+        #[serde(flatten)]
+        interface: Interface,
+    },
     /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
     Witness { path: PathBuf },
     /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
@@ -126,22 +141,6 @@ enum Answer {
     },
 }
 
-/// A descriptor of the interface of an uplink: one of several, if it is `shared`, of which `beside` is another one.
-///
-/// # Errors
-///
-/// As of [`memory::tap::open`] and [`memory::packet::open`].
-pub fn open_uplink(
-    spec: &UplinkSpec,
-    beside: Option<BorrowedFd<'_>>,
-    shared: bool,
-) -> io::Result<OwnedFd> {
-    match spec.kind {
-        UplinkKind::Tap => memory::tap::open(&spec.interface, spec.mtu),
-        UplinkKind::Packet => memory::packet::open(&spec.interface, beside, shared),
-    }
-}
-
 /// What a data plane may have opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
@@ -151,9 +150,9 @@ pub struct Grants {
     /// Who may use the sockets of adapters.
     access: BTreeMap<PathBuf, Access>,
     /// Interfaces of uplinks, and what they are to them.
-    interfaces: BTreeMap<String, UplinkKind>,
+    interfaces: BTreeMap<Interface, UplinkKind>,
     /// Interfaces whose carrier matters.
-    links: BTreeSet<String>,
+    links: BTreeSet<Interface>,
     /// Where leases stand for the right to bridge.
     leases: BTreeSet<String>,
 }
@@ -174,13 +173,13 @@ impl Grants {
 
     /// The interface of an uplink.
     pub fn uplink(&mut self, spec: &UplinkSpec) {
-        self.interfaces.insert(spec.interface.clone(), spec.kind);
+        self.interfaces.insert(Interface::of(spec), spec.kind);
         if let Some(failover) = &spec.failover {
             match failover.lease() {
                 Some(place) => drop(self.leases.insert(place.to_owned())),
                 None => drop(self.files.insert(failover.control.clone(), true)),
             }
-            self.links.insert(failover.link.clone());
+            self.links.insert(Interface { name: failover.link.clone(), ..Interface::of(spec) });
         }
     }
 
@@ -236,9 +235,9 @@ impl Grants {
         keep(&mut self.files, &these.files, &stay.files);
         keep(&mut self.sockets, &these.sockets, &stay.sockets);
         keep(&mut self.access, &these.access, &stay.access);
-        let goes = |name: &String, these: &BTreeSet<String>, stay: &BTreeSet<String>| {
+        fn goes<K: Ord>(name: &K, these: &BTreeSet<K>, stay: &BTreeSet<K>) -> bool {
             these.contains(name) && !stay.contains(name)
-        };
+        }
         keep(&mut self.interfaces, &these.interfaces, &stay.interfaces);
         self.links.retain(|name| !goes(name, &these.links, &stay.links));
         self.leases.retain(|place| !goes(place, &these.leases, &stay.leases));
@@ -262,11 +261,11 @@ impl Grants {
         self.sockets.contains_key(path)
     }
 
-    fn interface(&self, name: &str, kind: UplinkKind) -> io::Result<()> {
-        if self.interfaces.get(name) == Some(&kind) {
+    fn interface(&self, interface: &Interface, kind: UplinkKind) -> io::Result<()> {
+        if self.interfaces.get(interface) == Some(&kind) {
             return Ok(());
         }
-        Err(not_granted(Path::new(name)))
+        Err(not_granted(Path::new(&interface.name)))
     }
 
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
@@ -423,7 +422,7 @@ impl Question {
             Question::Permit { place } | Question::Leave { place } => place.path(),
             Question::Tap { interface, .. }
             | Question::Packet { interface, .. }
-            | Question::Link { interface } => Path::new(interface),
+            | Question::Link { interface } => interface.place(),
             Question::Again => return file_system_of(about),
             Question::Tokens(wants) => return PathBuf::from(&wants.place),
         };
@@ -506,18 +505,18 @@ fn answer(
         }
         Question::Tap { interface, mtu } => {
             granted().interface(&interface, UplinkKind::Tap)?;
-            Ok((Answer::Done, Some(memory::tap::open(&interface, mtu)?.into())))
+            Ok((Answer::Done, Some(interface.tap(mtu)?.into())))
         }
         Question::Packet { interface, shared } => {
             granted().interface(&interface, UplinkKind::Packet)?;
             let beside = about.as_ref().map(AsFd::as_fd);
-            Ok((Answer::Done, Some(memory::packet::open(&interface, beside, shared)?.into())))
+            Ok((Answer::Done, Some(interface.packet(beside, shared)?.into())))
         }
         Question::Link { interface } => {
             if !granted().links.contains(&interface) {
-                return Err(not_granted(Path::new(&interface)));
+                return Err(not_granted(Path::new(&interface.name)));
             }
-            Ok((Answer::Link(memory::interface::is_up(&interface)?), None))
+            Ok((Answer::Link(interface.is_up()?), None))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;
@@ -762,20 +761,31 @@ impl Opener {
         beside: Option<BorrowedFd<'_>>,
         shared: bool,
     ) -> io::Result<OwnedFd> {
-        let interface = spec.interface.clone();
+        let interface = Interface::of(spec);
+        self.knows(&interface)?;
         match spec.kind {
             UplinkKind::Tap => self.descriptor(&Question::Tap { interface, mtu: spec.mtu }, None),
             UplinkKind::Packet => self.descriptor(&Question::Packet { interface, shared }, beside),
         }
     }
 
-    /// As [`memory::interface::is_up`].
+    /// One that does not know of namespaces would look into its own.
+    fn knows(&self, interface: &Interface) -> io::Result<()> {
+        let line = locked(&self.line);
+        if interface.netns.is_some() && line.connection.is_some() && line.minor < KNOWS_NAMESPACES {
+            return Err(io::Error::other("the control plane is of an earlier version"));
+        }
+        Ok(())
+    }
+
+    /// As [`Interface::is_up`].
     ///
     /// # Errors
     ///
     /// As for [`Opener::file`].
-    pub fn link(&self, interface: &str) -> io::Result<bool> {
-        match self.ask(&Question::Link { interface: interface.to_owned() }, None)?.0 {
+    pub fn link(&self, interface: Interface) -> io::Result<bool> {
+        self.knows(&interface)?;
+        match self.ask(&Question::Link { interface }, None)?.0 {
             Answer::Link(up) => Ok(up),
             _ => Err(out_of_turn()),
         }

@@ -198,6 +198,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         network,
         kind,
         interface,
+        netns,
         mtu,
         pvid,
         vids,
@@ -212,6 +213,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Recreate, *network != then.network),
         (Recreate, *kind != then.kind),
         (Recreate, *interface != then.interface),
+        (Recreate, *netns != then.netns),
         // Whose bridge it is is asked elsewhere.
         (Recreate, control(now) != control(then)),
         (Live, *failover != then.failover),

@@ -19,6 +19,9 @@ pub struct UplinkSpec {
     pub kind: UplinkKind,
     /// The interface of the host.
     pub interface: String,
+    /// The file of the network namespace that the interface is in, and [`FailoverSpec::link`]; none: that of whoever opens it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<PathBuf>,
     /// Longest packet behind the Ethernet header, in bytes.
     pub mtu: u16,
     /// VLAN of its frames without a tag.
@@ -142,6 +145,7 @@ impl UplinkSpec {
         UplinkSpec {
             kind: UplinkKind::Tap,
             interface: name.clone(),
+            netns: None,
             name,
             network,
             mtu: 1500,

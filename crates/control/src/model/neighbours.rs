@@ -36,7 +36,7 @@ enum Claim {
     Masked(Member),
     /// In a network.
     Mac(String, [u8; 6]),
-    Interface(String),
+    Interface(Option<PathBuf>, String),
     /// The control file of partners.
     Control(String),
     /// The name of a device of a network.
@@ -234,7 +234,7 @@ impl Neighbours {
             | Claim::Socket(_)
             | Claim::Id(..)
             | Claim::Mac(..)
-            | Claim::Interface(_)
+            | Claim::Interface(..)
             | Claim::Control(_)
             | Claim::Device(_) => add(claim, &Object::ALL),
         }
@@ -368,7 +368,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         }
         Object::Uplink => {
             let interface = resolve::network::interface(name, set);
-            claims.push(Claim::Interface(interface.to_owned()));
+            claims.push(Claim::Interface(resolve::network::netns(set), interface.to_owned()));
             claims.push(Claim::Device(name.clone()));
         }
         Object::Sea => {

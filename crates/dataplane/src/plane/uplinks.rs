@@ -206,8 +206,12 @@ fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Vec<OwnedFd>, Failu
             Ok(descriptor) => descriptors.push(descriptor),
             Err(_) if !descriptors.is_empty() => break,
             Err(error) => {
-                let UplinkSpec { name, interface, kind, .. } = spec;
+                let UplinkSpec { name, interface, netns, kind, .. } = spec;
                 let (which, help) = match kind {
+                    // It was not entered.
+                    _ if netns.is_some() && error.raw_os_error().is_none() => {
+                        ("interface", HELP_NAMESPACE.to_owned())
+                    }
                     UplinkKind::Tap => ("TAP interface", help_tap(interface, &error)),
                     UplinkKind::Packet => ("interface", help_packet(interface, &error)),
                 };
@@ -245,7 +249,7 @@ fn help_packet(interface: &str, error: &io::Error) -> String {
             "give `trunkline serve` CAP_NET_RAW, or make the uplink with `kind` `tap`".to_owned()
         }
         Some(Errno::NODEV) => {
-            "name one that `ip link` lists in the network namespace of `trunkline serve`".to_owned()
+            "name one that `ip link` lists in the uplink's network namespace, which is that of `trunkline serve` without `netns`".to_owned()
         }
         Some(Errno::NETDOWN) => format!("set it up: ip link set {interface} up"),
         Some(Errno::MEDIUMTYPE) => "name an Ethernet interface".to_owned(),
@@ -257,6 +261,9 @@ fn help_packet(interface: &str, error: &io::Error) -> String {
 
 /// What helps where the reason says little.
 const HELP: &str = "see its name, and whether the control plane runs";
+
+const HELP_NAMESPACE: &str =
+    "see `ip netns list` and `netns`; to enter it `trunkline serve` needs CAP_SYS_ADMIN";
 
 /// Descriptors of a ring that nobody fills.
 const RING_SIZE: u16 = 2;

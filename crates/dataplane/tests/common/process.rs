@@ -107,6 +107,10 @@ impl Process {
 
     #[track_caller]
     pub fn must(&mut self, request: &Request) {
+        assert_eq!(self.ask(request), Reply::Done, "{request:?}");
+    }
+
+    pub fn ask(&mut self, request: &Request) -> Reply {
         self.grants.lock().unwrap().request(request);
         loop {
             self.connection.send(request, &[]).unwrap();
@@ -115,7 +119,7 @@ impl Process {
                 Reply::Error(failure) if failure.code == FailureCode::Opening => {
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
-                reply => return assert_eq!(reply, Reply::Done, "{request:?}"),
+                reply => return reply,
             }
         }
     }

@@ -395,6 +395,9 @@ objects! {
         INTERFACE: str = Text { bytes_max: 15 }, Derived("its name"), Fixed, "",
             "The interface of the host. A TAP that is not there is made, and is there until `ip link del`; one that was made \
              before (`ip tuntap add NAME mode tap multi_queue vnet_hdr user USER`) needs no rights but to be its user's.";
+        NETNS: str = Text { bytes_max: 255 }, Derived("that of `trunkline serve`"), Fixed, "",
+            "The network namespace that the interface is in, and `link` of its shared adapter: a name, as of `ip netns add NAME`, or the whole path of its file. To enter it \
+             `trunkline serve` needs CAP_SYS_ADMIN.";
         PVID: u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
             "The VLAN of frames without a tag.";
         VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",

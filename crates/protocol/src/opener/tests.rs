@@ -172,6 +172,45 @@ fn an_interface_as_what_it_was_granted() {
 }
 
 #[test]
+fn an_interface_where_it_was_granted() {
+    let bench = Bench::new("namespace");
+    let spec = |netns: Option<&str>| {
+        let netns = netns.map(PathBuf::from);
+        UplinkSpec { netns, ..UplinkSpec::on("net", "an-interface-of-17") }
+    };
+    let places = [None, Some("/run/netns/no-such"), Some("/dev/null")];
+    let ask = |at: Option<&str>| bench.opener.uplink(&spec(at), None, false);
+    let link = |at: Option<&str>| bench.opener.link(Interface::of(&spec(at)));
+    for granted in places {
+        let mut these = Grants::default();
+        these.uplink(&spec(granted));
+        these.links.insert(Interface::of(&spec(granted)));
+        locked(&bench.grants).add(&these);
+        for place in places {
+            let answer = ask(place).unwrap_err().to_string();
+            let named = place.is_none_or(|place| answer.contains(place));
+            let given = !answer.ends_with("the data plane was not given it") && named;
+            assert_eq!(given, place == granted, "{answer}");
+            let answer = link(place).unwrap_err();
+            let given = !answer.to_string().ends_with("the data plane was not given it");
+            assert_eq!(given, place == granted, "{answer}");
+        }
+        locked(&bench.grants).take(&these, &Grants::default());
+    }
+    // One of an earlier version would look into its own namespace.
+    let line =
+        serve(Arc::clone(&bench.grants), Arc::clone(&bench.witnesses), Arc::new(NoTokens)).unwrap();
+    bench.opener.attach(line, KNOWS_NAMESPACES - 1);
+    locked(&bench.grants).uplink(&spec(Some("/dev/null")));
+    for answer in [
+        ask(Some("/dev/null")).unwrap_err(),
+        bench.opener.link(Interface::of(&spec(Some("/dev/null")))).unwrap_err(),
+    ] {
+        assert!(answer.to_string().contains("of an earlier version"), "{answer}");
+    }
+}
+
+#[test]
 fn sockets_for_those_for_whom_they_were_granted() {
     use std::os::unix::fs::MetadataExt;
     let bench = Bench::new("access");

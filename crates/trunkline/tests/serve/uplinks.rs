@@ -213,3 +213,54 @@ fn by_packet_sockets() {
     server.ok("uplink remove v0");
     server.until("nobody behind the interface", |_| !heard());
 }
+
+#[test]
+fn an_interface_is_in_another_network_namespace() {
+    testkit::in_network_namespace("uplinks::elsewhere_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn elsewhere_inside() {
+    let mut other = Command::new("unshare").args(["--net", "sleep", "600"]).spawn().unwrap();
+    let path = format!("/proc/{}/ns/net", other.id());
+    let ip = |words: &str| {
+        let words = words.split(' ');
+        let net = format!("--net={path}");
+        Command::new("nsenter").args([&net, "ip"]).args(words).output().unwrap()
+    };
+    let server = Server::start(&[]);
+    server.until("a namespace", |_| {
+        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        of(&other.id().to_string()) != of("self")
+    });
+    server.ok("network create net0");
+    server.ok("network create net1");
+    let wrong = server.run("uplink create up0 --network net0 --netns run/blue");
+    let why = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(wrong.status.code() == Some(2) && why.contains("is no network namespace"), "{why}");
+    server.ok(&format!("uplink create up0 --network net0 --netns {path}"));
+    server.ok("uplink wait up0");
+    assert!(ip("link show up0").status.success());
+    let here = Command::new("ip").args(["link", "show", "up0"]).output().unwrap();
+    assert!(!here.status.success(), "it is here: {here:?}");
+    // That interface has its uplink; one of its name here is another one.
+    let twice =
+        server.run(&format!("uplink create up1 --network net1 --interface up0 --netns {path}"));
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
+    server.ok("uplink create up1 --network net1 --interface up0");
+    server.ok("uplink wait up1");
+    server.ok("uplink remove up1");
+    // Whoever dies comes back to it.
+    server.kill_plane();
+    server.until("its descriptor", |server| {
+        server.try_status().is_some_and(|status| status["uplinks"][0]["state"] == "connected")
+    });
+    assert!(ip("link del up0").status.success());
+    // A namespace that is not there is told, and not waited for.
+    server.ok("uplink create up2 --network net1 --netns no-such");
+    server
+        .until("the failure", |server| server.ok("uplink show up2").contains("/run/netns/no-such"));
+    other.kill().unwrap();
+    other.wait().unwrap();
+}

@@ -12,7 +12,7 @@ use spec::{
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
@@ -161,6 +161,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
                 Kind::Packet => UplinkKind::Packet,
             },
             interface: interface.to_owned(),
+            netns: netns(set),
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
@@ -269,6 +270,12 @@ pub fn trunks<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a Attributes)> {
     let names = fabric::san::words(attr::sea::VIRT_ADAPTERS.of(sea).unwrap_or_default());
     names.filter_map(|name| Some((name, desired[Object::Trunk].get(name)?)))
+}
+
+/// The file of the network namespace of an uplink's interface.
+pub fn netns(set: &Attributes) -> Option<PathBuf> {
+    // Of a whole path nothing is left of the folder.
+    attr::uplink::NETNS.of(set).map(|named| Path::new("/run/netns").join(named))
 }
 
 /// The interface of an uplink.

@@ -129,7 +129,7 @@ fn tunnels(object: Object, set: &Attributes) -> bool {
 /// loop if they meet there.
 fn uplinks(desired: &Desired) -> Result<(), ApiError> {
     use attr::uplink as u;
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut owners: BTreeMap<_, &str> = BTreeMap::new();
     let mut ways: BTreeMap<(&str, u16), &str> = BTreeMap::new();
     for (name, set) in &desired[Object::Uplink] {
         let refuse = |attribute: &Attribute, problem: String, help: &str| {
@@ -146,7 +146,16 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
                 "set `interface` to one of 1 to 15 letters and digits",
             );
         }
-        if let Some(other) = owners.insert(interface, name) {
+        if let Some(netns) = u::NETNS.of(set) {
+            let is_name =
+                !netns.is_empty() && !netns.contains('/') && ![".", ".."].contains(&netns);
+            if !is_name && !netns.starts_with('/') {
+                let problem = format!("`{netns}` is no network namespace");
+                let help = "name one as of `ip netns add NAME`, or the whole path of its file";
+                return refuse(&u::NETNS, problem, help);
+            }
+        }
+        if let Some(other) = owners.insert((network::netns(set), interface), name) {
             let problem = format!("uplink `{other}` has the interface `{interface}`");
             return refuse(&u::INTERFACE, problem, "give it an interface of its own");
         }
