@@ -47,7 +47,8 @@ impl Meter {
     /// Takes `amount` if anything is left. The last may overdraw, and is paid for afterwards, so a frame larger than the burst
     /// passes and the rate holds.
     pub(crate) fn take(&self, now_ns: u64, amount: u64) -> bool {
-        let (burst, cost) = (self.nanoseconds(self.0.rate.burst), self.nanoseconds(amount));
+        // A burst that is shorter than a nanosecond is one all the same, or nothing would ever pass.
+        let (burst, cost) = (self.nanoseconds(self.0.rate.burst).max(1), self.nanoseconds(amount));
         let taken = |full_at: u64| {
             let full_at = full_at.max(now_ns);
             (full_at - now_ns < burst).then(|| full_at.saturating_add(cost))

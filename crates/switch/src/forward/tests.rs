@@ -141,6 +141,16 @@ fn storms_and_rates_are_bounded_and_counted() {
 }
 
 #[test]
+fn a_burst_that_is_over_at_once_lets_frames_through() {
+    for per_second in [1, 1_000_000_000, 1 << 42] {
+        let meter = Meter::new(Rate { per_second, burst: 1 });
+        assert!(meter.take(5, 1), "{per_second}");
+        assert_eq!(meter.take(5, 1), per_second > 1_000_000_000, "{per_second}");
+        assert!(meter.take(u64::MAX - 1, u64::MAX));
+    }
+}
+
+#[test]
 fn a_rate_is_shared_by_all_channels_and_survives_another_change() {
     let rate = |per_second| Some(Rate { per_second, burst: per_second / 10 });
     let mut slow = PortSpec::access(vid(1));
