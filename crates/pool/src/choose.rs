@@ -21,17 +21,17 @@ pub(crate) fn mirrors(members: &[Member]) -> bool {
     there().any(|one| there().any(|two| one.tier == two.tier && one.group != two.group))
 }
 
-/// Whether the older superblock, found there, is one that the younger one's side left behind: that side has these PVs as stale, and the older one counts some PV of that side. That does not have it, so it
+/// Whether the older superblock, found there, is one that the younger one's side left behind: that side has these PVs as stale or gone, and the older one counts some PV of that side. That does not have it, so it
 /// was never more than begun, or was true before these PVs were away.
 pub(crate) fn is_left_behind(older: &Superblock, others: &[Place], younger: &Superblock) -> bool {
     let state = |of: &Superblock, pv: Uuid| {
         let mut members = of.members.iter();
         members.find(|member| member.pv == pv).map(|member| member.state)
     };
-    let stale = |place: &Place| state(younger, place.pv) == Some(MemberState::Stale);
-    let there = |state: MemberState| !matches!(state, MemberState::Stale | MemberState::Gone);
-    let mut side = younger.members.iter().filter(|member| there(member.state));
-    others.iter().all(stale) && side.any(|member| state(older, member.pv).is_some_and(there))
+    let without = |place: &Place| state(younger, place.pv).is_some_and(|it| !it.is_there());
+    let mut side = younger.members.iter().filter(|member| member.state.is_there());
+    let counts = |member: &Member| state(older, member.pv).is_some_and(MemberState::is_there);
+    others.iter().all(without) && side.any(counts)
 }
 
 /// The superblock that counts, and where the next one begins.

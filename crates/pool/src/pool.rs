@@ -42,6 +42,7 @@ use crate::tables::{ChunkId, Role, Tables};
 mod checkpoint;
 mod coalesce;
 mod cuts;
+mod dismissals;
 mod effects;
 mod fault;
 mod layered;

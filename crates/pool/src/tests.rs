@@ -5,10 +5,12 @@
 
 mod coalesce;
 mod disk;
+mod dismissals;
 mod full;
 mod layers;
 mod members;
 mod mirror;
+mod opened;
 mod oracle;
 mod world;
 
@@ -391,23 +393,32 @@ impl Explorer {
             return Ok(());
         }
         let members = superblock.members.len();
-        let gone = match world.lost {
+        // One that has left is nobody's loss.
+        let left = |pv: &u16| superblock.members[usize::from(*pv)].state == MemberState::Gone;
+        let lost = world.lost.filter(|pv| usize::from(*pv) >= members || !left(pv));
+        let gone = match lost {
             Some(lost) => lost,
             None if self.random.below(4) == 0 => self.random.below(members) as u16,
             None => return Ok(()),
         };
         self.count.images += 1;
         self.count.without += 1;
-        let stale = superblock.members[usize::from(gone)].state == MemberState::Stale;
+        let stale = !superblock.members[usize::from(gone)].state.is_there();
         let others = world.had_lost.iter().any(|pv| *pv != gone);
-        let rests = world.lost.is_some() || world.had_lost.is_empty();
+        let rests = lost.is_some() || world.had_lost.is_empty();
         let group = |pv: usize| (superblock.members[pv].tier, superblock.members[pv].group);
+        // One that leaves may have left by what the image has.
+        let stays = |pv: &usize| {
+            let state = superblock.members[*pv].state;
+            state.is_there() && state != MemberState::Leaving
+        };
+        let all: Vec<usize> = (0..members).filter(stays).collect();
         let group_is_there =
-            (0..members).any(|pv| pv != usize::from(gone) && group(pv) == group(gone.into()));
+            all.iter().any(|pv| *pv != usize::from(gone) && group(*pv) == group(gone.into()));
         // A group that is not there at all may have gone on alone, unless this host knows that it was lost.
         let known = shadow.is_some() && world.pool.unsaid_losses().contains(&gone);
-        let must = world.lost.is_some() && stale
-            || members > 2
+        let must = lost.is_some() && stale
+            || all.len() > 2
                 && !others
                 && rests
                 && world.pool.is_serving()

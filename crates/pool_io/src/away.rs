@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{Files, OpenEvent};
-use pool::format::MemberState;
 
 use crate::PoolError;
 use crate::open::{chunks_of, lane_of};
@@ -33,7 +32,7 @@ impl PoolHandle {
         event: &mut dyn FnMut(OpenEvent),
     ) -> usize {
         let pvs = self.shared.view().pvs.into_iter();
-        let away = pvs.filter(|pv| pv.space.state == MemberState::Stale);
+        let away = pvs.filter(PvView::may_return);
         let tried = away.map(|pv| {
             let error = self.return_pv(files, server, &pv, event).err();
             let still = error.is_some();

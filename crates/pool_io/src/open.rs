@@ -1,7 +1,7 @@
 //! Making and opening a pool, on the thread of whoever wants it: it waits for each PV as long as that takes. The pools' thread gets the pool when all of it is read.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::{FileVolume, Volume, VolumeError};
@@ -125,7 +125,10 @@ pub(crate) fn open(
         at.take_if(|_| without.contains(&number));
     }
     let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
-    let absent = known_by(&superblock, &order, absent, &spec);
+    let found = |path: &&PathBuf| order.iter().flatten().any(|at| pvs[*at].pv.path == **path);
+    let leaving = spec.leaving.iter().filter(|path| !spec.pvs.contains(path) && !found(path));
+    let leaving = leaving.cloned().collect();
+    let absent = known_by(&superblock, &order, (absent, leaving), &spec);
     let epoch = core.superblock().epoch;
     // What does not hold the core has not taken up, and nobody may find it later.
     let ours = core.superblock().owners[0].server == owner.server;
@@ -157,21 +160,29 @@ pub(crate) fn erase(inbox: &Inbox, pv: &OpenPv) {
     let _ = erased && lane.flush().is_ok();
 }
 
-/// Where members are that are not there: the paths that are left over, of the same failure group first.
+/// Where members are that are not there: the paths that are left over, of the same failure group first; of those that are to leave those paths.
 fn known_by(
     superblock: &Superblock,
     order: &[Option<usize>],
-    mut absent: Vec<NotThere>,
+    (mut absent, leaving): (Vec<NotThere>, Vec<PathBuf>),
     spec: &PoolSpec,
 ) -> Absent {
     let members = (0..).zip(&superblock.members).zip(order);
     let missing =
         members.filter(|((_, member), at)| at.is_none() && member.state != MemberState::Gone);
+    let mut leaving = leaving.into_iter();
     let of = |(number, member): (u16, &Member)| {
         let group = |one: &NotThere| spec.group_of(&one.path) == member.group;
         let at = absent.iter().position(group).or((!absent.is_empty()).then_some(0));
+        let leaves = |path: PathBuf| (number, path, None);
+        if member.state == MemberState::Dismissed
+            && let Some(known) = leaving.next().map(leaves)
+        {
+            return known;
+        }
         match at.map(|at| absent.remove(at)) {
             Some(NotThere { path, error }) => (number, path, Some(error.to_string())),
+            None if leaving.len() > 0 => leaving.next().map(leaves).unwrap_or_default(),
             // Nobody said where it is.
             None => (number, member.pv.to_string().into(), None),
         }
@@ -264,8 +275,14 @@ pub(crate) fn may_join(
     let front = front(pv, lane)?;
     // What was about to be added, or was removed, has a label that no superblock names.
     let label = label(pool.pool, pv, &front)?;
-    let state = label.and_then(|label| state_of(pool, &label));
-    if state.is_some_and(|state| state != MemberState::Gone) {
+    let member = label.and_then(|label| member_of(pool, &label));
+    if member.is_some_and(Member::left_while_away) {
+        let path = pv.path.display();
+        let what = format!("PV {path} was removed from this pool while it was away, and holds what it had then");
+        let help = "remove that with `wipefs -a`, if nobody needs it, and add it as a new one";
+        return Err(PoolError::new(what, help));
+    }
+    if member.is_some_and(|member| member.state != MemberState::Gone) {
         let what = format!("PV {} is in this pool already, by another path", pv.path.display());
         return Err(PoolError::new(what, "name each device once"));
     }
@@ -398,15 +415,16 @@ fn in_order(
     Ok((superblock, order))
 }
 
-/// Whether a PV was of the pool and is nobody's, as its label has it: its superblocks may be left of what it was before another took it.
+/// Whether a PV was of the pool and is nobody's, as its label has it: its superblocks may be left of what it was before another took it. One that was away when it was removed keeps what it has.
 fn is_gone(superblock: &Superblock, pv: &OpenPv, lane: &PvLane<'_>) -> bool {
     let label = front(pv, lane).ok().and_then(|front| label(superblock.pool, pv, &front).ok()?);
-    label.and_then(|label| state_of(superblock, &label)) == Some(MemberState::Gone)
+    let member = label.and_then(|label| member_of(superblock, &label));
+    member.is_some_and(|member| member.state == MemberState::Gone && !member.left_while_away())
 }
 
 /// What a PV with this label is to the pool, if it ever was in it.
-fn state_of(pool: &Superblock, label: &Label) -> Option<MemberState> {
-    pool.members.iter().find(|member| member.pv == label.pv).map(|member| member.state)
+fn member_of<'a>(pool: &'a Superblock, label: &Label) -> Option<&'a Member> {
+    pool.members.iter().find(|member| member.pv == label.pv)
 }
 
 /// Nobody's so far: the standard library's seeds of hashes, which come from the system.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use block::FileVolume;
-use pool::format::{BLOCK_BYTES, CHUNK_BYTES, Uuid};
+use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
 use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
 
 use crate::chain::{Chain, Space};
@@ -306,6 +306,14 @@ pub struct PvView {
     pub space: PvSpace,
     /// It leaves, and so far its chunks are elsewhere.
     pub leaving: Option<Progress>,
+}
+
+impl PvView {
+    /// Whether it is away, and looked for.
+    #[must_use]
+    pub fn may_return(&self) -> bool {
+        self.space.state == MemberState::Stale && self.leaving.is_none()
+    }
 }
 
 /// What the word of a chunk says of a part of it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use block::{Files, IoError, OpKind, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
-use pool::format::{MemberState, Uuid};
+use pool::format::Uuid;
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
@@ -524,11 +524,15 @@ impl PoolHandle {
         let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
             Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
         });
-        let mut away = view.pvs.iter().filter(|pv| pv.space.state == MemberState::Stale);
+        let mut away = view.pvs.iter().filter(|pv| pv.space.state.is_away());
         let away = away.next().map(|pv| {
             let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
+            let then = match pv.leaving {
+                None => "it is used again by itself when it is in order",
+                Some(_) => "it leaves, and what was on it gets its other copy on the other PVs of its own",
+            };
             format!(
-                "PV {} is away{}: the other failure group serves; it is used again by itself when it is in order",
+                "PV {} is away{}: the other failure group serves; {then}",
                 pv.path.display(),
                 why.unwrap_or_default()
             )

@@ -665,6 +665,7 @@ fn error_of(fault: Fault) -> IoError {
         Fault::Cancelled
         | Fault::Busy
         | Fault::Away
+        | Fault::Dismissed
         | Fault::OtherPv
         | Fault::Forked
         | Fault::NoSuchPv

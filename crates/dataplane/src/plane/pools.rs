@@ -340,7 +340,7 @@ impl OpenPool {
             group: pv.space.group,
             tier: pv.space.tier,
             state: match pv.space.state {
-                MemberState::Stale => PvState::Away,
+                MemberState::Stale | MemberState::Dismissed => PvState::Away,
                 MemberState::Returning => PvState::Resyncing,
                 MemberState::In | MemberState::Leaving | MemberState::Gone => PvState::Active,
             },

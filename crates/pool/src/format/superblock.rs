@@ -41,7 +41,7 @@ layout! {
     MEMBER_CHUNKS 32 + 4 "chunks that it has";
     TIER 36 + 1 "tier";
     GROUP 37 + 1 "failure group";
-    MEMBER_STATE 38 + 1 "0: in, 1: stale, 2: leaving, 3: gone (the number is not given out again), 4: returning";
+    MEMBER_STATE 38 + 1 "0: in, 1: stale, 2: leaving, 3: gone (the number is not given out again), 4: returning, 5: dismissed";
     MEMBER_RESERVED 39 + 9 "0";
 }
 layout! {
@@ -96,6 +96,25 @@ pub enum MemberState {
     Gone = 3,
     /// It was stale, and is there again; chunks have one leg yet that should have one on it.
     Returning = 4,
+    /// It was stale, and is being removed without being there: it does not return, and what it had is made anew elsewhere.
+    Dismissed = 5,
+}
+
+impl MemberState {
+    /// Nothing on the PV counts, and nothing is asked of it.
+    pub fn is_away(self) -> bool {
+        matches!(self, MemberState::Stale | MemberState::Dismissed)
+    }
+
+    /// Chunks may have one leg because of it: no PV of another failure group can be done without.
+    pub fn lacks(self) -> bool {
+        self.is_away() || self == MemberState::Returning
+    }
+
+    /// The pool works with the PV.
+    pub fn is_there(self) -> bool {
+        !self.is_away() && self != MemberState::Gone
+    }
 }
 
 /// A PV of the pool.
@@ -115,6 +134,13 @@ pub struct Member {
     pub sync_until: u64,
     /// The last epoch that the others saw it have.
     pub seen: u64,
+}
+
+impl Member {
+    /// Whether it is gone, and was away when it was removed: what it says of itself was never erased.
+    pub fn left_while_away(&self) -> bool {
+        self.state == MemberState::Gone && self.sync_until >= self.seen
+    }
 }
 
 /// What is in an extent.
@@ -374,6 +400,7 @@ fn member(bytes: &[u8]) -> Result<Member, Refused> {
         2 => MemberState::Leaving,
         3 => MemberState::Gone,
         4 => MemberState::Returning,
+        5 => MemberState::Dismissed,
         found => return FORM.value(MEMBER_STATE, found),
     };
     Ok(Member {

@@ -415,6 +415,7 @@ impl Pool {
         let there = next.members.iter_mut().filter(|member| match member.state {
             MemberState::Gone => false,
             MemberState::Stale => sees,
+            MemberState::Dismissed => false,
             _ => true,
         });
         there.for_each(|member| member.seen = epoch);
@@ -447,8 +448,7 @@ impl Pool {
         let Some((which, only)) = update.then.pop_front() else { return false };
         let mut copies = Vec::new();
         for (number, member) in (0..).zip(&update.next.members) {
-            let absent = matches!(member.state, MemberState::Gone | MemberState::Stale);
-            if absent || only.is_some_and(|only| only != number) {
+            if !member.state.is_there() || only.is_some_and(|only| only != number) {
                 continue;
             }
             for &copy in &which {

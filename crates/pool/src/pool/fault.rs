@@ -40,11 +40,16 @@ pub enum Fault {
         "the PV has no room for more than the pool's own blocks, or the pool has as many PVs as it can ever have"
     )]
     PvUnfit,
-    /// The PV is away, or lacks chunks.
+    /// The PV is there again, and lacks chunks.
     #[error(
-        "the PV is away or has not got yet what it missed: have it return first, and try again when that is over"
+        "the PV has not got yet what it missed: try again when that is over"
     )]
     Away,
+    /// The PV was away when it was removed.
+    #[error(
+        "the PV is being removed while it is away, and what is on it counts no more: when it has left, erase it, and add it as a new one"
+    )]
+    Dismissed,
     /// It is not the PV that it is said to be.
     #[error("that is not the PV of the pool that was away")]
     OtherPv,
@@ -129,4 +134,6 @@ pub(crate) enum Rule {
     SeenBefore,
     /// A superblock that failed on a PV is followed by another, and not by one beside it.
     FollowFailed,
+    /// A PV that was away is gone when what was on it is elsewhere.
+    WholeBeforeGone,
 }

@@ -167,8 +167,8 @@ pub(super) fn journal_places(
     ring: u64,
 ) -> Vec<(u16, u64)> {
     let offset = sequence % ring.max(1) * JOURNAL_BLOCK_BYTES as u64;
-    let stale = |pv: &u16| superblock.members[usize::from(*pv)].state == MemberState::Stale;
-    let pvs = (0..superblock.members.len() as u16).filter(|pv| !stale(pv));
+    let away = |pv: &u16| superblock.members[usize::from(*pv)].state.is_away();
+    let pvs = (0..superblock.members.len() as u16).filter(|pv| !away(pv));
     let place = |pv| Some((pv, superblock.place_of(SystemKind::Journal, slot, pv, offset)?));
     pvs.filter_map(place).collect()
 }

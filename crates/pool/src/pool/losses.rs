@@ -53,13 +53,10 @@ impl Losses {
 
 impl Pool {
     /// PVs that have copies of the journal and are there.
-    pub(super) fn journals(superblock: &Superblock) -> BTreeSet<u16> {
+    pub(crate) fn journals(superblock: &Superblock) -> BTreeSet<u16> {
         let extents = superblock.extents.iter();
         let journals = extents.filter(|extent| extent.kind == SystemKind::Journal);
-        let there = |pv: &u16| {
-            let state = superblock.members[usize::from(*pv)].state;
-            !matches!(state, MemberState::Stale | MemberState::Gone)
-        };
+        let there = |pv: &u16| superblock.members[usize::from(*pv)].state.is_there();
         journals.map(|extent| extent.pv).filter(there).collect()
     }
 
@@ -71,12 +68,11 @@ impl Pool {
             let others = all.filter(|(number, other)| *number != pv && other.tier == table.tier);
             others.map(|(_, other)| other).filter(|other| other.state != MemberState::Gone)
         };
-        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
         superblock.features[0] & MIRROR != 0
             && table.state != MemberState::Gone
             && tables.has_pairs_alone(table.tier)
             && others().any(|other| other.group != table.group)
-            && others().filter(|other| lacks(other.state)).all(|other| other.group == table.group)
+            && others().filter(|other| other.state.lacks()).all(|other| other.group == table.group)
     }
 
     fn may_lose(&self, pv: u16) -> bool {
@@ -138,6 +134,12 @@ impl Pool {
         self.tables.is_away(pv)
     }
 
+    /// Whether a PV was removed while it was away.
+    pub fn has_left_while_away(&self, pv: u16) -> bool {
+        let member = self.chosen.superblock.members.get(usize::from(pv));
+        member.is_some_and(crate::format::Member::left_while_away)
+    }
+
     /// Answers wait while it is not durable that a PV is away.
     pub(super) fn holds_answer(&mut self, job: u64) -> bool {
         let holds = !self.losses.pending.is_empty() && self.keeps(Rule::AnswerAfterStale);
@@ -173,9 +175,7 @@ impl Pool {
         }
         self.losses.pending.insert(pv);
         self.drop_pv(pv);
-        for tag in self.members.lost(pv) {
-            self.answer(tag, Err(Fault::Medium));
-        }
+        self.leaves_while_away(pv);
         true
     }
 
@@ -183,7 +183,7 @@ impl Pool {
     pub(super) fn loses_again(&mut self, pv: u16) {
         let next = self.update.as_ref().map(|update| &update.next);
         let member = next.and_then(|next| next.members.get(usize::from(pv)));
-        if member.is_some_and(|member| member.state != MemberState::Stale) {
+        if member.is_some_and(|member| !member.state.is_away()) {
             self.losses.pending.insert(pv);
         }
     }

@@ -6,6 +6,8 @@
 //! remove:  the superblock says *leaving*, nothing new goes there ──► its legs move to other PVs ──► a checkpoint, and the superblock that says *gone* ──► label and superblocks erased ──► answered
 //! ```
 //!
+//! One that is [away](dismissals) leaves without being there.
+//!
 //! Each change of members is the end of a checkpoint during which no block of the journal is written: a copy of the journal that a PV gets begins with the block after the checkpoint's, and lacks
 //! nothing. A crash leaves the members before or those after. One that leaves goes on leaving when the pool is opened again.
 //!
@@ -31,6 +33,8 @@ pub(super) enum Reshape {
     Gone(u16),
     /// One that was away is there again.
     Return(u16),
+    /// One that is away does not return.
+    Dismiss(u16),
 }
 
 impl Reshape {
@@ -39,7 +43,7 @@ impl Reshape {
         match self {
             Reshape::Add(..) => None,
             Reshape::Leave(_, pv) | Reshape::Stay(_, pv) => Some(*pv),
-            Reshape::Gone(pv) | Reshape::Return(pv) => Some(*pv),
+            Reshape::Gone(pv) | Reshape::Return(pv) | Reshape::Dismiss(pv) => Some(*pv),
         }
     }
 }
@@ -58,21 +62,28 @@ pub(super) struct Draft {
 /// A PV whose chunks move away.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    tags: Vec<u64>,
-    planned: u32,
+    pub(super) tags: Vec<u64>,
+    pub(super) planned: u32,
     moving: BTreeSet<(u32, u32)>,
     /// Those that could not be copied, and those of them that are tried again.
     failed: BTreeSet<(u32, u32)>,
     again: BTreeSet<(u32, u32)>,
-    /// Its removal is the next change of members.
-    last: bool,
+    /// Its removal is the next change of members; of one that is away, that it does not return.
+    pub(super) last: bool,
+}
+
+impl Leaving {
+    /// One that has just begun; who waits for it.
+    pub(super) fn of(tags: Vec<u64>) -> Leaving {
+        Leaving { tags, ..Leaving::default() }
+    }
 }
 
 /// PVs that leave, and changes of members that wait for each other.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) reshapes: VecDeque<Reshape>,
-    leaving: BTreeMap<u16, Leaving>,
+    pub(super) leaving: BTreeMap<u16, Leaving>,
     /// Something has changed since legs were last looked for that can move.
     stirred: bool,
     /// Members have changed since a plan was made.
@@ -112,7 +123,8 @@ impl Members {
     /// Takes up PVs that were leaving when the pool was opened.
     pub(super) fn of(superblock: &Superblock, used: impl Fn(u16) -> u32) -> Members {
         let members = (0..).zip(&superblock.members);
-        let leaving = members.filter(|(_, member)| member.state == MemberState::Leaving);
+        let leaves = |state| matches!(state, MemberState::Leaving | MemberState::Dismissed);
+        let leaving = members.filter(|(_, member)| leaves(member.state));
         let leaving = leaving
             .map(|(pv, _)| (pv, Leaving { planned: used(pv), ..Leaving::default() }))
             .collect();
@@ -123,7 +135,7 @@ impl Members {
     pub(super) fn stop(&mut self) -> Vec<u64> {
         let waiting = self.reshapes.drain(..).filter_map(|reshape| match reshape {
             Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _) => Some(tag),
-            Reshape::Gone(_) | Reshape::Return(_) => None,
+            Reshape::Gone(_) | Reshape::Return(_) | Reshape::Dismiss(_) => None,
         });
         let leaving = std::mem::take(&mut self.leaving).into_values();
         let erasing = std::mem::take(&mut self.erasing).into_values();
@@ -140,19 +152,29 @@ impl Members {
         self.uneven = true;
     }
 
-    /// A PV is away: it does not leave, and those are told who wait for that.
-    pub(super) fn lost(&mut self, pv: u16) -> Vec<u64> {
-        let mut tags = self.leaving.remove(&pv).map(|leaving| leaving.tags).unwrap_or_default();
+    /// Whether a PV leaves.
+    pub(super) fn leaves(&self, pv: u16) -> bool {
+        self.leaving.contains_key(&pv)
+    }
+
+    /// A PV is away, and does not leave as others do: who waits for that, if it was to leave, and who wants it to stay.
+    pub(super) fn lost(&mut self, pv: u16) -> (Option<Vec<u64>>, Vec<u64>) {
+        let mut leaves = self.leaving.remove(&pv).map(|leaving| leaving.tags);
+        let mut stays = Vec::new();
         self.reshapes.retain(|reshape| match reshape {
-            Reshape::Leave(tag, other) | Reshape::Stay(tag, other) if *other == pv => {
-                tags.push(*tag);
+            Reshape::Leave(tag, other) if *other == pv => {
+                leaves.get_or_insert_default().push(*tag);
+                false
+            }
+            Reshape::Stay(tag, other) if *other == pv => {
+                stays.push(*tag);
                 false
             }
             Reshape::Gone(other) => *other != pv,
             _ => true,
         });
         self.stirred = true;
-        tags
+        (leaves, stays)
     }
 }
 
@@ -192,16 +214,14 @@ impl Pool {
         if let Some(leaving) = self.members.leaving.get_mut(&pv) {
             leaving.tags.push(tag);
             leaving.again.append(&mut leaving.failed);
+            self.mend_again();
             return self.members.stir();
         }
         match state {
-            Some(MemberState::In) if !self.tables.is_away(pv) => {}
-            Some(MemberState::In | MemberState::Stale | MemberState::Returning) => {
-                return self.answer(tag, Err(Fault::Away));
-            }
-            Some(MemberState::Leaving | MemberState::Gone) | None => {
-                return self.answer(tag, Err(Fault::NoSuchPv));
-            }
+            None | Some(MemberState::Gone) => return self.answer(tag, Err(Fault::NoSuchPv)),
+            Some(_) if self.tables.is_away(pv) => return self.dismiss(tag, pv),
+            Some(MemberState::In) => {}
+            Some(_) => return self.answer(tag, Err(Fault::Away)),
         }
         if !self.has_room_without(pv) {
             return self.answer(tag, Err(Fault::NoSpace));
@@ -218,6 +238,9 @@ impl Pool {
         });
         match state {
             None | Some(MemberState::Gone) => self.answer(tag, Err(Fault::NoSuchPv)),
+            _ if self.tables.is_away(pv) && self.members.leaves(pv) => {
+                self.answer(tag, Err(Fault::Dismissed));
+            }
             _ if self.members.leaving.get(&pv).is_some_and(|leaving| leaving.last) => {
                 self.answer(tag, Err(Fault::Busy));
             }
@@ -266,12 +289,25 @@ impl Pool {
                 let holds = superblock.place_of(SystemKind::Journal, self.slot, *pv, 0).is_some();
                 copies = holds.then_some(*pv);
             }
+            Reshape::Dismiss(pv) => {
+                superblock.members[usize::from(*pv)].state = MemberState::Dismissed;
+                self.tables.pvs[usize::from(*pv)].state = MemberState::Dismissed;
+            }
             Reshape::Gone(pv) => {
-                let (holders, _) = self.holders(&superblock, None);
+                if self.tables.is_away(*pv) && !self.is_parted_from(*pv) {
+                    self.members.leaving.entry(*pv).or_default().last = false;
+                    self.mends.stir();
+                    return None;
+                }
+                let (holders, groups) = self.holders(&superblock, None);
+                let its = superblock.members[usize::from(*pv)];
+                let held = superblock.place_of(SystemKind::Journal, self.slot, *pv, 0).is_some();
+                // Of one that was away others may have taken them over.
+                let lacks = holders.len() < COPIES || !groups.contains(&its.group);
                 superblock.extents.retain(|extent| extent.pv != *pv);
                 superblock.members[usize::from(*pv)].state = MemberState::Gone;
                 self.tables.remove_pv(*pv);
-                if holders.contains(pv) {
+                if holders.contains(pv) || held && lacks {
                     copies = self.heir(&superblock, *pv);
                 }
                 for kind in copies.map_or(&[][..], |_| &[SystemKind::Journal, SystemKind::Lus]) {
@@ -292,11 +328,11 @@ impl Pool {
     }
 
     /// PVs that have copies of the journal, but for one, and their failure groups.
-    fn holders(&self, superblock: &Superblock, but: Option<u16>) -> (BTreeSet<u16>, BTreeSet<u8>) {
+    pub(super) fn holders(&self, superblock: &Superblock, but: Option<u16>) -> (BTreeSet<u16>, BTreeSet<u8>) {
         let extents = superblock.extents.iter();
-        let stale = |pv: u16| superblock.members[usize::from(pv)].state == MemberState::Stale;
+        let away = |pv: u16| superblock.members[usize::from(pv)].state.is_away();
         let journals =
-            extents.filter(|extent| extent.kind == SystemKind::Journal && !stale(extent.pv));
+            extents.filter(|extent| extent.kind == SystemKind::Journal && !away(extent.pv));
         let holders: BTreeSet<u16> =
             journals.map(|extent| extent.pv).filter(|pv| Some(*pv) != but).collect();
         let groups = holders.iter().map(|pv| superblock.members[usize::from(*pv)].group).collect();
@@ -341,12 +377,13 @@ impl Pool {
                 let number = members.iter().position(|member| member.pv == new.pv);
                 self.answer(tag, Ok(Reply::Added(number.unwrap_or_default() as u16)));
                 self.members.uneven = true;
+                self.mend_again();
                 self.retry_full();
             }
             Reshape::Return(pv) => {
                 // It was lost again when this superblock was written.
                 let state = self.chosen.superblock.members[usize::from(pv)].state;
-                if state == MemberState::Stale { self.undo_return(pv) } else { self.returned(pv) }
+                if state.is_away() { self.undo_return(pv) } else { self.returned(pv) }
             }
             Reshape::Leave(tag, pv) => {
                 let planned = self.used_of(pv);
@@ -363,9 +400,16 @@ impl Pool {
                 self.members.uneven = true;
                 self.retry_full();
             }
+            Reshape::Dismiss(pv) => self.dismissed(pv),
             Reshape::Gone(pv) => {
                 self.members.uneven = true;
                 let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
+                // Nothing is written to what is not there, and may be another device by now.
+                if self.chosen.superblock.members[usize::from(pv)].left_while_away() {
+                    let tags = tags.unwrap_or_default();
+                    tags.into_iter().for_each(|tag| self.answer(tag, Ok(Reply::Done)));
+                    return self.members.stir();
+                }
                 let erasing = (MARKS_AT.len() as u32, tags.unwrap_or_default());
                 self.members.erasing.insert(pv, erasing);
                 let what = || Payload::Zeros(crate::format::SECTOR_BYTES as u64);
@@ -395,6 +439,10 @@ impl Pool {
             return;
         }
         for pv in self.members.leaving.keys().copied().collect::<Vec<_>>() {
+            if self.tables.is_away(pv) {
+                self.turn_dismissal(pv);
+                continue;
+            }
             if self.stays(pv) {
                 continue;
             }
@@ -593,11 +641,14 @@ impl Pool {
 
     /// PVs that leave, and how far that is.
     pub fn removals(&self) -> impl Iterator<Item = Removal> {
-        self.members.leaving.iter().map(|(pv, leaving)| Removal {
-            pv: *pv,
-            planned: leaving.planned,
-            moved: leaving.planned.saturating_sub(self.used_of(*pv)),
-            failed: (leaving.failed.len() + leaving.again.len()) as u32,
+        self.members.leaving.iter().map(|(pv, leaving)| match self.tables.is_away(*pv) {
+            true => self.dismissal(*pv, leaving),
+            false => Removal {
+                pv: *pv,
+                planned: leaving.planned,
+                moved: leaving.planned.saturating_sub(self.used_of(*pv)),
+                failed: (leaving.failed.len() + leaving.again.len()) as u32,
+            },
         })
     }
 }

@@ -94,6 +94,21 @@ impl Mends {
         self.stirred = true;
     }
 
+    /// Whether nothing is being made whole.
+    pub(super) fn is_idle(&self) -> bool {
+        self.todo.is_empty() && self.going.is_empty()
+    }
+
+    /// Whether there are containers with a leg that has no page yet.
+    pub(super) fn lacks_pages(&self) -> bool {
+        !self.pages.is_empty() || !self.paging.is_empty()
+    }
+
+    /// Chunks that are not whole so far.
+    pub(super) fn left(&self) -> u32 {
+        (self.todo.len() + self.going.len() + self.failed.len()) as u32
+    }
+
     /// Whether a checkpoint is needed before a PV that has returned can be whole.
     pub(super) fn want_root(&self) -> bool {
         self.wants_root && !self.pages.is_empty()
@@ -155,17 +170,23 @@ impl Pool {
             let Some(key) = self.mends.todo.first().copied() else { break };
             self.mend(key);
         }
-        if std::mem::take(&mut self.mends.stirred)
-            && self.mends.todo.is_empty()
-            && self.mends.going.is_empty()
-            && self.is_whole_again().is_some()
-        {
+        let stirred = std::mem::take(&mut self.mends.stirred);
+        if !stirred || !self.mends.is_idle() {
+            return;
+        }
+        let (whole, parted) = (self.is_whole_again().is_some(), self.parted());
+        if whole || !parted.is_empty() {
             let mends = &mut self.mends;
-            mends.wants_root = !mends.pages.is_empty() || !mends.paging.is_empty();
-            if !mends.wants_root {
+            mends.wants_root = mends.lacks_pages();
+            if mends.wants_root {
+                return;
+            }
+            if whole {
                 self.changes.push_back(Change::Whole);
             }
+            parted.into_iter().for_each(|pv| self.part_from(pv));
         }
+        self.tell_dismissals();
     }
 
     fn mend(&mut self, key: (u32, u32)) {
@@ -216,6 +237,12 @@ impl Pool {
         })
     }
 
+    /// Tiers in which chunks have one leg that should have two.
+    pub(super) fn half_tiers(&self) -> BTreeSet<u8> {
+        let halves = self.halves();
+        halves.iter().filter_map(|(lu, _)| Some(self.tables.lus.get(lu)?.tier)).collect()
+    }
+
     /// PVs that have returned and have all that they should, if there are any.
     pub(super) fn is_whole_again(&self) -> Option<Vec<u16>> {
         let members = (0..).zip(&self.tables.pvs);
@@ -224,9 +251,7 @@ impl Pool {
         if returning.is_empty() {
             return None;
         }
-        let halves = self.halves();
-        let tiers: BTreeSet<u8> =
-            halves.iter().filter_map(|(lu, _)| Some(self.tables.lus.get(lu)?.tier)).collect();
+        let tiers = self.half_tiers();
         let lacks = |tier: u8| tiers.contains(&tier) || self.tables.lacks_pvs(tier);
         let whole = returning.into_iter().filter(|(_, tier)| !lacks(*tier));
         let whole: Vec<u16> = whole.map(|(pv, _)| pv).collect();

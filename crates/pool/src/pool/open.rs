@@ -142,7 +142,7 @@ impl Pool {
         let said = shadow.map(|shadow| shadow.lost_of(superblock, slot)).unwrap_or_default();
         let needed = |pv: &u16| {
             let member = superblock.members.get(usize::from(*pv));
-            member.is_some_and(|it| !matches!(it.state, MemberState::Gone | MemberState::Stale))
+            member.is_some_and(|it| it.state.is_there())
         };
         let unfit = without.iter().copied().filter(|pv| needed(pv) && !missing.contains(pv));
         let unfit: BTreeSet<u16> = unfit.collect();
@@ -173,7 +173,7 @@ impl Pool {
         }
         for pv in 0..superblock.members.len() as u16 {
             let state = tables.pvs[usize::from(pv)].state;
-            if !matches!(state, MemberState::Gone | MemberState::Stale) {
+            if state.is_there() {
                 load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
             }
         }
@@ -243,10 +243,8 @@ impl Pool {
         pool.mends = Mends::of(&pool.tables);
         pool.hold_containers(pool.log.next - 1, containers);
         pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));
-        for pv in &away {
-            pool.members.lost(*pv);
-        }
-        pool.losses.pending = away;
+        pool.losses.pending.clone_from(&away);
+        away.into_iter().for_each(|pv| pool.leaves_while_away(pv));
         if let Some(shadow) = shadow {
             pool.take_over(source, shadow)?;
         }
@@ -329,6 +327,11 @@ impl Pool {
     pub(super) fn opened(&mut self) {
         self.phase = Phase::Serving;
         self.plan_mends();
+        for pv in 0..self.tables.pvs.len() as u16 {
+            if self.tables.is_away(pv) {
+                self.plan_dismissal(pv);
+            }
+        }
         for (tag, request) in std::mem::take(&mut self.early) {
             self.begin(tag, request);
         }
@@ -342,8 +345,7 @@ fn judge_members(
 ) -> Result<BTreeSet<u16>, NotOpened> {
     let mut missing = BTreeSet::new();
     let there = (0..).zip(&superblock.members);
-    let needed = |state| !matches!(state, MemberState::Gone | MemberState::Stale);
-    for (number, member) in there.filter(|(_, member)| needed(member.state)) {
+    for (number, member) in there.filter(|(_, member)| member.state.is_there()) {
         let mut here = found.iter().filter(|(pv, _)| *pv == number).map(|(_, (_, place))| place.pv);
         match (here.clone().next(), here.any(|pv| pv == member.pv)) {
             (_, true) => {}
@@ -384,12 +386,9 @@ fn may_be_away(
 fn was_enough(superblock: &Superblock, missing: &BTreeSet<u16>) -> bool {
     let members = || (0..).zip(&superblock.members).filter(|(_, pv)| pv.state != MemberState::Gone);
     let groups: BTreeSet<(u8, u8)> = members().map(|(_, pv)| (pv.tier, pv.group)).collect();
-    let whole = |pv: &crate::format::Member| {
-        !matches!(pv.state, MemberState::Stale | MemberState::Returning)
-    };
     groups.into_iter().any(|group| {
         let mut its = members().filter(|(_, pv)| (pv.tier, pv.group) == group);
-        its.all(|(number, pv)| missing.contains(&number) && whole(pv))
+        its.all(|(number, pv)| missing.contains(&number) && !pv.state.lacks())
     })
 }
 

@@ -29,6 +29,11 @@ pub(super) struct Return {
 }
 
 impl Return {
+    /// Which it is.
+    pub(super) fn pv(&self) -> u16 {
+        self.pv
+    }
+
     /// Who waits for it.
     pub(super) fn tag(&self) -> u64 {
         self.tag
@@ -48,6 +53,9 @@ impl Pool {
         let state = self.chosen.superblock.members.get(usize::from(pv)).map(|member| member.state);
         match state {
             None | Some(MemberState::Gone) => return self.answer(tag, Err(Fault::NoSuchPv)),
+            _ if self.members.leaves(pv) && self.tables.is_away(pv) => {
+                return self.answer(tag, Err(Fault::Dismissed));
+            }
             Some(MemberState::Stale) => {}
             Some(_) if self.losses.pending.contains(&pv) => {
                 return self.answer(tag, Err(Fault::Busy));

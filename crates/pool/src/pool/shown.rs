@@ -87,7 +87,7 @@ impl Shadow {
     pub(super) fn lost_of(&self, superblock: &Superblock, slot: u8) -> BTreeSet<u16> {
         let there = |pv: &u16| {
             let member = superblock.members.get(usize::from(*pv));
-            member.is_some_and(|it| !matches!(it.state, MemberState::Gone | MemberState::Stale))
+            member.is_some_and(|it| it.state.is_there())
         };
         let holds = self.holds_for(superblock, slot);
         self.lost.iter().copied().filter(|pv| holds && there(pv)).collect()

@@ -7,6 +7,7 @@
 
 use super::slots::Leg;
 use super::*;
+use crate::format::SystemKind;
 use crate::rebalance::{Share, deadband};
 use crate::tables::Lu;
 
@@ -287,7 +288,9 @@ impl Pool {
         for pv in self.pvs() {
             let tier =
                 tiers.entry(pv.tier).or_insert(TierSpace { tier: pv.tier, ..TierSpace::default() });
-            tier.chunks += u64::from(pv.chunks - pv.own);
+            if pv.state != MemberState::Dismissed {
+                tier.chunks += u64::from(pv.chunks - pv.own);
+            }
             tier.used += u64::from(pv.used);
             if pv.state == MemberState::In {
                 tier.free += u64::from(pv.free);
@@ -398,19 +401,19 @@ impl Pool {
 
     /// Whether all chunks, with so many more, get their other leg when PVs of one of two failure groups return or have returned: each chunk has one leg in each group then.
     fn has_room_to_return(&self, tier: u8, pairs: u64) -> bool {
-        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
         let of_tier = || (0..).zip(&self.tables.pvs).filter(|(_, pv)| pv.tier == tier);
-        if !of_tier().any(|(_, pv)| lacks(pv.state)) {
+        if !of_tier().any(|(_, pv)| pv.state.lacks()) {
             return true;
         }
         let mut groups: BTreeMap<u8, (u64, u64, bool)> = BTreeMap::new();
         for (pv, table) in of_tier().filter(|(_, pv)| pv.state != MemberState::Gone) {
             let size = table.chunks().saturating_sub(self.own_of(pv));
-            let takes = lacks(table.state) || table.state == MemberState::In;
+            let dismissed = table.state.is_away() && self.members.leaves(pv);
+            let takes = table.state.lacks() && !dismissed || table.state == MemberState::In;
             let (room, used, lacking) = groups.entry(table.group).or_default();
             *room += if takes { u64::from(size) } else { 0 };
             *used += u64::from(size.saturating_sub(self.free_of(pv)));
-            *lacking |= lacks(table.state);
+            *lacking |= table.state.lacks();
         }
         let groups: Vec<(u64, u64, bool)> = groups.into_values().collect();
         match groups[..] {
@@ -419,6 +422,26 @@ impl Pool {
             }
             _ => true,
         }
+    }
+
+    /// Whether all chunks, and what is set aside, have room for their other leg in the failure group of a PV that is away, on the PVs of it that are there.
+    pub(super) fn has_room_when_dismissed(&self, pv: u16) -> bool {
+        let Some(away) = self.tables.pvs.get(usize::from(pv)) else { return false };
+        let (mut room, mut used, mut others) = (0, 0, false);
+        for (number, table) in (0..).zip(&self.tables.pvs).filter(|(_, pv)| pv.tier == away.tier) {
+            let size = u64::from(table.chunks().saturating_sub(self.own_of(number)));
+            if table.group != away.group {
+                used += size.saturating_sub(u64::from(self.free_of(number)));
+            } else if matches!(table.state, MemberState::In | MemberState::Returning) {
+                (room, others) = (room + size, true);
+            }
+        }
+        // Another gets its copies of the journal and of the pages of LUs, if no other PV of the group has some.
+        let holds = |pv| self.superblock().place_of(SystemKind::Journal, self.slot, pv, 0).is_some();
+        let (_, groups) = self.holders(self.superblock(), Some(pv));
+        let copies = if holds(pv) && !groups.contains(&away.group) { 2 } else { 0 };
+        let (pairs, _) = self.set_aside(away.tier);
+        others && used + pairs + copies <= room
     }
 
     pub(super) fn wait_for_space(&mut self, piece: Piece) {

@@ -12,10 +12,10 @@ use super::{
 impl Tables {
     /// Whether nothing is known of what is on a PV.
     pub(crate) fn is_away(&self, pv: u16) -> bool {
-        self.pvs.get(usize::from(pv)).is_some_and(|pv| pv.state == MemberState::Stale)
+        self.pvs.get(usize::from(pv)).is_some_and(|pv| pv.state.is_away())
     }
 
-    /// Whether a PV of a tier is away.
+    /// Whether a PV of a tier is away that may return.
     pub(crate) fn lacks_pvs(&self, tier: u8) -> bool {
         self.pvs.iter().any(|pv| pv.tier == tier && pv.state == MemberState::Stale)
     }

@@ -6,11 +6,11 @@ use super::*;
 use crate::choose::NotChosen;
 use crate::pool::{Fault, Lookup, NotOpened, Outcome, Pool, Resync};
 
-fn checkpoint() -> Step {
+pub(super) fn checkpoint() -> Step {
     ask_for(Request::Checkpoint)
 }
 
-fn durable() -> Step {
+pub(super) fn durable() -> Step {
     ask_for(Request::Write { extent: part(A, 4 * KIB, 4 * KIB), durable: true })
 }
 
@@ -64,8 +64,18 @@ fn alphabet() -> Vec<Step> {
         Step::Lose(2),
         Step::Return,
         Step::Return,
+        remove_pv(0),
+        remove_pv(1),
+        remove_pv(2),
+        add_to(0),
+        add_to(1),
         Step::Kill,
     ]
+}
+
+/// A fourth PV, in that failure group.
+pub(super) fn add_to(group: u8) -> Step {
+    ask_for(Request::AddPv(NewPv { pv: Uuid([4; 16]), chunks: 8, tier: 0, group }))
 }
 
 /// Sequences in which a rule matters and that chance finds late.
@@ -89,6 +99,16 @@ fn known() -> Known {
         ("checkpointed", vec![move_to(2), move_to(1), one, write(A, 0, 4 * KIB), Step::Return]),
         ("checkpointed", vec![Step::Kill, checkpoint(), write(A, 0, 4 * KIB), other, flush(A)]),
     ];
+    // One that is away for good goes, alone or when another has come in its place.
+    let (joins, leaves) = (add_to(1), [remove_pv(0), remove_pv(1)]);
+    all.push(("two", vec![write(A, 0, 4 * KIB), one, joins, leaves[0], durable(), flush(A)]));
+    all.push(("two", vec![one, joins, write(A, CHUNK_BYTES, 4 * KIB), leaves[0], Step::Kill]));
+    all.push(("two", vec![other, add_to(0), leaves[1], Step::Lose(2), flush(A), Step::Return]));
+    all.push(("three", vec![other, leaves[1], write(A, 0, 4 * KIB), checkpoint(), Step::Return]));
+    all.push(("three", vec![other, leaves[1], Step::Kill, write(B, 70 * KIB, 4 * KIB), flush(B)]));
+    all.push(("quiet", vec![one, write(A, 0, 4 * KIB), leaves[0], discard(), flush(A)]));
+    all.push(("quiet", vec![leaves[0], one, write(A, 0, 4 * KIB), flush(A), checkpoint()]));
+    all.push(("quiet", vec![one, leaves[0], write(A, 0, 4 * KIB), flush(A), checkpoint(), one]));
     for (setup, lost) in [("two", one), ("two", other), ("quiet", one), ("quiet", other)] {
         let steps = [lost, write(A, 0, 4 * KIB), checkpoint()];
         all.push((setup, [&steps[..], &again, &[write(A, 0, 4 * KIB), flush(A)]].concat()));
@@ -194,16 +214,21 @@ fn containers_have_room_for_both_legs() {
 #[test]
 fn each_broken_rule_of_mirroring_is_found() {
     let setups = setups();
-    let rules =
-        [Rule::AnswerAfterStale, Rule::ActiveBeforeWrite, Rule::ClaimsOfQuiet, Rule::FollowFailed];
+    let rules = [
+        Rule::AnswerAfterStale,
+        Rule::ActiveBeforeWrite,
+        Rule::ClaimsOfQuiet,
+        Rule::FollowFailed,
+        Rule::WholeBeforeGone,
+    ];
     assert_found(&rules, 100_000, |explorer| explore(explorer, &setups));
 }
 
-fn world_of(name: &str) -> World {
+pub(super) fn world_of(name: &str) -> World {
     at_rest(setups(), name)
 }
 
-fn open_without(world: &World, gone: u16) -> Result<Pool, NotOpened> {
+pub(super) fn open_without(world: &World, gone: u16) -> Result<Pool, NotOpened> {
     Pool::open(&mut Image::new(world.disks.now()).without(Some(gone)), SERVER, None, POLICY)
 }
 
@@ -227,7 +252,7 @@ fn a_pool_of_two_opens_without_one_that_is_there_and_cannot_be_used() {
     assert!(matches!(open(&[0, 1], &[]), Err(NotOpened::Missing(both)) if both.len() == 2));
 }
 
-fn state(world: &World, pv: usize) -> MemberState {
+pub(super) fn state(world: &World, pv: usize) -> MemberState {
     world.pool.superblock().members[pv].state
 }
 
@@ -318,7 +343,7 @@ fn the_last_good_leg_is_never_done_without() {
     let mut world = world_of("quiet");
     world.lose(1);
     assert_eq!(fault(&mut world, write(A, 0, 4 * KIB)), None);
-    assert_eq!(fault(&mut world, remove_pv(1)), Some(Fault::Away));
+    assert_eq!(fault(&mut world, remove_pv(1)), Some(Fault::NoSpace));
     // Another fails as well: who asks is told, and nothing is made up.
     world.lost = Some(0);
     assert_eq!(fault(&mut world, write(A, 0, 4 * KIB)), Some(Fault::Medium));

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use super::disk::{Disks, Image, Pages, Part, SECTOR, Write};
+use super::disk::{Disks, Image, Pages, SECTOR, Write};
+pub(super) use super::opened::{Found, judge, read_all};
+use super::opened::{READ, refuse_strangers};
 use super::oracle::{Death, Oracle, stamp};
 use crate::format::{MemberState, Uuid};
 use crate::pool::{
     Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, Reader, Reply,
-    Request, Rule, Shadow, Source,
+    Request, Rule, Source,
 };
 
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
@@ -202,6 +204,7 @@ impl World {
                     }
                 }
                 other => {
+                    refuse_strangers(&self.pool, &other);
                     let mark = self.disks.mark();
                     self.changed |= matches!(other, Effect::Write { .. } | Effect::Copy { .. });
                     self.flying.push_back(Flying::Effect(other, mark));
@@ -232,7 +235,10 @@ impl World {
 
     /// A PV fails from now on; of what was under way there some was done.
     pub(super) fn lose(&mut self, pv: u16) {
-        if self.lost.is_some() || usize::from(pv) >= self.pool.superblock().members.len() {
+        let members = &self.pool.superblock().members;
+        // One that is no member any more is nobody's concern.
+        let lost = self.lost.filter(|lost| members[usize::from(*lost)].state != MemberState::Gone);
+        if lost.is_some() || usize::from(pv) >= members.len() {
             return;
         }
         self.changed = true;
@@ -497,188 +503,5 @@ impl World {
         self.changed = true;
         self.collect();
         Ok(())
-    }
-}
-
-/// Parts of each chunk that are read of what a crash left: bytes from its beginning. The last is where a container has its first slot.
-const READ: [(u64, u64); 3] = [(0, 12 << 10), (60 << 10, 8 << 10), (128 << 10, 8 << 10)];
-
-/// Opens what a crash left, and holds all of it against the oracle.
-pub(super) fn judge(
-    image: Image<'_>,
-    shadow: Option<&Shadow>,
-    oracle: &Oracle,
-    broken: Option<Rule>,
-) -> Result<(), String> {
-    let death = if shadow.is_some() { Death::Process } else { Death::Power };
-    let mut opened = Opened::open(image, shadow, broken).map_err(|error| error.to_string())?;
-    opened.judge(death, oracle)?;
-    if opened.pool.superblock().features[0] & crate::choose::MIRROR == 0 {
-        return Ok(());
-    }
-    // What was away returns, and both legs are the same.
-    opened.bring_back()?;
-    let mut legs = Vec::new();
-    for last in [false, true] {
-        opened.pool.last_leg = last;
-        opened.judge(death, oracle).map_err(|wrong| format!("{wrong}\n  last leg: {last}"))?;
-        legs.push(opened.read_all()?);
-    }
-    if legs[0] != legs[1] {
-        return Err("both legs are there, and differ".to_string());
-    }
-    Ok(())
-}
-
-/// What is read of an LU: which, from which byte on.
-pub(super) type Found = Vec<(u32, u64, Vec<u8>)>;
-
-/// Opens what a crash left, and reads all LUs.
-pub(super) fn read_all(
-    image: Image<'_>,
-    shadow: Option<&Shadow>,
-    broken: Option<Rule>,
-) -> Result<(BTreeMap<u32, u32>, Found), String> {
-    let mut opened =
-        Opened::open(image, shadow, broken).map_err(|error| format!("not opened: {error}"))?;
-    let found = opened.read_all()?;
-    Ok((opened.pool.lus().collect(), found))
-}
-
-/// A pool that was opened after a crash. Its effects are carried out at once, in order.
-pub(super) struct Opened<'a> {
-    pub(super) pool: Pool,
-    image: Image<'a>,
-    buffers: BTreeMap<u64, (u32, u64, Vec<u8>)>,
-    tag: u64,
-}
-
-impl<'a> Opened<'a> {
-    pub(super) fn open(
-        mut image: Image<'a>,
-        shadow: Option<&Shadow>,
-        broken: Option<Rule>,
-    ) -> Result<Opened<'a>, NotOpened> {
-        let mut pool = Pool::open(&mut image, SERVER, shadow, POLICY)?;
-        pool.broken = broken;
-        pool.start();
-        Ok(Opened { pool, image, buffers: BTreeMap::new(), tag: 0 })
-    }
-
-    fn carry_out(&mut self) -> Result<(), String> {
-        loop {
-            let effects = self.pool.effects();
-            if effects.is_empty() {
-                return Ok(());
-            }
-            for effect in effects {
-                if self.image.gone.is_some() && effect.pvs().contains(&self.image.gone) {
-                    return Err(format!("it needs the PV that is away, {:?}", effect.pvs()));
-                }
-                let image = &mut self.image;
-                let (op, outcome) = match effect {
-                    Effect::Write { op, pv, at, what: Payload::Own(bytes), .. } => {
-                        image.apply(&Write { pv, at, bytes: Rc::new(bytes) }, Part::All);
-                        (op, Outcome::Done)
-                    }
-                    // PVs that were leaving go on leaving.
-                    Effect::Write { op, pv, at, what: Payload::Zeros(bytes), .. } => {
-                        let bytes = Rc::new(vec![0; bytes as usize]);
-                        image.apply(&Write { pv, at, bytes }, Part::All);
-                        (op, Outcome::Done)
-                    }
-                    Effect::Copy { op, from, to: (pv, at), bytes } => {
-                        let bytes = Rc::new(image.read(from.0, from.1, bytes as usize).unwrap());
-                        image.apply(&Write { pv, at, bytes }, Part::All);
-                        (op, Outcome::Done)
-                    }
-                    Effect::Read { op, pv, at, bytes, to } => {
-                        let found = image.read(pv, at, bytes as usize).unwrap();
-                        if let Reader::Client { tag, from } = to {
-                            let buffer = &mut self.buffers.get_mut(&tag).unwrap().2;
-                            buffer[from as usize..][..found.len()].copy_from_slice(&found);
-                        }
-                        (op, Outcome::Bytes(found))
-                    }
-                    Effect::Zero { tag, from, bytes } => {
-                        let buffer = &mut self.buffers.get_mut(&tag).unwrap().2;
-                        buffer[from as usize..][..bytes as usize].fill(0);
-                        continue;
-                    }
-                    Effect::Flush { op, .. } | Effect::Drain { op } => (op, Outcome::Done),
-                    Effect::Answer { result: Ok(_), .. } => continue,
-                    other => return Err(format!("{other:?}")),
-                };
-                self.pool.done(op, outcome);
-            }
-        }
-    }
-
-    fn read_all(&mut self) -> Result<Found, String> {
-        self.carry_out()?;
-        if !self.pool.is_serving() {
-            return Err("it does not come to serve".to_string());
-        }
-        for (lu, chunks) in self.pool.lus().collect::<Vec<_>>() {
-            for (chunk, (at, bytes)) in
-                (0..chunks).flat_map(|chunk| READ.iter().map(move |read| (chunk, *read)))
-            {
-                let at = u64::from(chunk) * crate::format::CHUNK_BYTES + at;
-                self.tag += 1;
-                self.buffers.insert(self.tag, (lu, at, vec![0x77; bytes as usize]));
-                self.pool.submit(self.tag, Request::Read(Extent { lu, at, bytes }));
-            }
-        }
-        self.carry_out()?;
-        Ok(std::mem::take(&mut self.buffers).into_values().collect())
-    }
-
-    fn judge(&mut self, death: Death, oracle: &Oracle) -> Result<(), String> {
-        let found = self.read_all()?;
-        oracle.judge_lus(&self.pool.lus().collect())?;
-        found.iter().try_for_each(|(lu, at, bytes)| oracle.judge(death, *lu, *at, bytes))
-    }
-
-    /// PVs that were away return, and everything gets what it missed.
-    fn bring_back(&mut self) -> Result<(), String> {
-        self.image.gone = None;
-        for pv in 0..self.pool.superblock().members.len() as u16 {
-            if self.pool.is_away(pv) {
-                self.tag += 1;
-                self.pool.submit(self.tag, Request::ReturnPv { pv });
-                self.carry_out()?;
-            }
-        }
-        let resync = self.pool.resync();
-        if resync.failed > 0 || resync.over != resync.planned {
-            return Err(format!("not all is whole again: {resync:?}"));
-        }
-        let state = |pv: u16| self.pool.superblock().members[usize::from(pv)].state;
-        let mut all = (0..self.pool.superblock().members.len() as u16).map(state);
-        if !all.all(|state| {
-            matches!(state, MemberState::In | MemberState::Gone | MemberState::Leaving)
-        }) {
-            let states: Vec<_> =
-                (0..self.pool.superblock().members.len() as u16).map(state).collect();
-            return Err(format!(
-                "not whole again: {states:?}, {:?}, {resync:?}",
-                self.pool.halves()
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl Effect {
-    /// Its number.
-    fn op(&self) -> u64 {
-        match self {
-            Effect::Write { op, .. }
-            | Effect::Read { op, .. }
-            | Effect::Copy { op, .. }
-            | Effect::Flush { op, .. }
-            | Effect::Drain { op } => *op,
-            Effect::Zero { .. } | Effect::Answer { .. } => unreachable!("nobody tells of it"),
-        }
     }
 }

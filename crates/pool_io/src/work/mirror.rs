@@ -63,6 +63,11 @@ fn meets(one: &Ask, other: &Ask) -> bool {
 }
 
 impl Mirror {
+    /// A PV that is away leaves: its device may be somebody else's.
+    pub(super) fn lets_go_of(&mut self, pv: u16) {
+        self.refused.insert(pv);
+    }
+
     fn is_free(&self, ask: &Ask) -> bool {
         let before = self.writes.range(..(ask.lu, ask.at.saturating_add(ask.bytes))).next_back();
         before.is_none_or(|((lu, _), end)| *lu != ask.lu || *end <= ask.at)
@@ -225,7 +230,8 @@ impl Work {
     pub(crate) fn let_go_of(&mut self, engine: &mut Engine<For>, number: u16) -> bool {
         let Some(place) = self.lanes.get_mut(usize::from(number)) else { return false };
         let idle = place.is_none_or(|lane| engine.is_idle(lane));
-        if !self.core.is_away(number) || !idle || self.core.works_on(number) {
+        let away = self.core.is_away(number) || self.core.has_left_while_away(number);
+        if !away || !idle || self.core.works_on(number) {
             return false;
         }
         self.mirror.refused.remove(&number);

@@ -34,6 +34,10 @@ impl Work {
         for pool::Removal { pv, planned, moved, failed } in removals {
             let now = Progress { planned, moved, failed, left_s: None };
             leaving.insert(pv, self.paced(Of::Pv(pv), now));
+            // Of one that is away nothing is wanted any more.
+            if self.core.is_away(pv) {
+                self.mirror.lets_go_of(pv);
+            }
         }
         let Balance { planned, over, failed } = self.core.balance();
         let balance = Progress { planned, moved: over - failed, failed, left_s: None };
@@ -51,13 +55,13 @@ impl Work {
         let mut view = self.shared.view();
         let pv = |mut space: pool::PvSpace| {
             let path = self.shared.path_of(space.pv)?;
-            if self.core.is_away(space.pv) {
+            if self.core.is_away(space.pv) && space.state != MemberState::Dismissed {
                 space.state = MemberState::Stale;
             }
             Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
-        let lacks = view.pvs.iter().any(|pv| pv.space.state == MemberState::Stale);
+        let lacks = view.pvs.iter().any(PvView::may_return);
         view.pvs.extend(self.going());
         view.balance = balance;
         view.resync = resync;
@@ -94,11 +98,12 @@ impl Work {
         self.shared.set_away(lacks);
     }
 
-    /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away.
+    /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away. One that was away is not waited for.
     fn going(&self) -> impl Iterator<Item = PvView> {
         let members = (0..).zip(&self.core.superblock().members).zip(&self.lanes);
         let going = members
-            .filter(|((_, member), lane)| member.state == MemberState::Gone && lane.is_some());
+            .filter(|((_, member), lane)| member.state == MemberState::Gone && lane.is_some())
+            .filter(|((_, member), _)| !member.left_while_away());
         going.filter_map(|((pv, member), _)| {
             let pool::format::Member { pv: uuid, tier, group, state, chunks, .. } = *member;
             let space =

@@ -158,17 +158,19 @@ pub(super) fn pv_table(
 
 /// Whether a PV is used, and how far it is if it leaves, or its pool is where it gets what it missed.
 fn state(pv: &PvView, resync: Option<&MovesView>) -> String {
+    let cannot = if pv.state == "away" { "copied" } else { "read" };
     let leaving = pv.leaving.as_ref().map(|moves| {
         let failed = match moves.failed_bytes {
             0 => String::new(),
-            bytes => format!(", {} cannot be read", format_size(bytes)),
+            bytes => format!(", {} cannot be {cannot}", format_size(bytes)),
         };
         format!("leaving: {}{failed}", moves.text())
     });
     match (pv.state.as_str(), leaving) {
-        ("away", _) => {
+        ("away", leaving) => {
             let since = pv.since_ms.map(|since| format!(" since {}", time(since)));
-            format!("away{}", since.unwrap_or_default())
+            let leaving = leaving.map(|leaving| format!(", {leaving}"));
+            format!("away{}{}", since.unwrap_or_default(), leaving.unwrap_or_default())
         }
         (_, Some(leaving)) => leaving,
         ("resyncing", None) => {

@@ -144,3 +144,40 @@ fn pvs_are_added_and_removed_within_their_failure_groups() {
         [count("Default"), count("FG2")] == [2, 2]
     });
 }
+
+/// One is gone for good: another takes its place, whichever process dies meanwhile, and when it shows up it is a stranger.
+#[test]
+fn a_pv_that_is_away_for_good_is_replaced() {
+    let mut server = Server::start(&[]);
+    let pvs = mirrored_pool(&server);
+    server.ok("lu create lu0 --pool p0 --size 320MiB");
+    server.ok("adapter create a0 --volume lu0 --queues 2");
+    let load = load_of(&server, "a0", "--length 300MiB --time 8s");
+    server.until("a client that has written", |server| {
+        pool(server)["space"]["used_bytes"].as_u64() >= Some(2 * super::pools::CHUNK)
+    });
+    away(&pvs[2..3]);
+    server.kill_plane();
+    server.until("its pool without a PV", |server| state(server) == "degraded");
+    let explained = server.ok("pool explain p0");
+    assert!(explained.contains("trunkline pv replace p0"), "{explained}");
+    let (old, new) = (pvs[2].display(), pv(&server, "e", 12));
+    server.ok(&format!("pv replace p0 {old} {}", new.display()));
+    server.kill_plane();
+    server.kill();
+    server.serve(&[]);
+    server.until("the new one in its place", |server| {
+        let list = server.ok("pv list");
+        state(server) == "open" && !list.contains(&old.to_string())
+    });
+    assert_eq!(states_of_pvs(&server).len(), 4);
+    back(&pvs[2..3]);
+    let refused = server.run(&format!("pv add p0 {old} --failgrp Mirror"));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success(), "{text}");
+    assert!(text.contains("was removed from this pool while it was away"), "{text}");
+    judge(load);
+    server.until("the end of it", |server| {
+        server.ok("pool explain p0").contains("nothing is wrong with it")
+    });
+}

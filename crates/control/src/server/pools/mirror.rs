@@ -139,6 +139,11 @@ impl PoolView {
         };
         if let Some((away, many)) = list("away") {
             let they = if many { "they get" } else { "it gets" };
+            if self.of_state("away").all(|pv| pv.leaving.is_some()) {
+                return Some(format!(
+                    "away, and leaving: {away}. What was there gets its other copy on the other PVs of its failure group"
+                ));
+            }
             return Some(format!(
                 "away: {away}. What is written has one copy there; bring disk or file back, and {they} what was missed"
             ));
@@ -152,7 +157,9 @@ impl PoolView {
     /// What is wrong with its PVs.
     fn findings(&self, pool: &str) -> Vec<PoolFinding> {
         let mirrored = self.failgrps.len() > 1;
-        let away = self.of_state("away").map(|pv| PoolFinding {
+        let parts = self.of_state("away").filter_map(|pv| self.parting(pool, pv));
+        let away = self.of_state("away").filter(|pv| pv.leaving.is_none());
+        let away = away.map(|pv| PoolFinding {
             what: format!(
                 "PV {} of failure group `{}` is away{}",
                 pv.path,
@@ -164,8 +171,8 @@ impl PoolView {
             effect: "Clients go on: the other failure group has all that they were answered. What was on this PV has one copy until it is back: where that fails too, clients see errors."
                 .to_owned(),
             remedy: format!(
-                "Look at the disk or file behind {}: power, path, cable, the file system that it is on. When it answers again it is found by itself, within a minute, and gets what it missed; nothing has to be said to the pool. Do not write to it, and do not remove it from the pool meanwhile.",
-                pv.path
+                "Look at the disk or file behind {path}: power, path, cable, the file system that it is on. When it answers again it is found by itself, within a minute, and gets what it missed; nothing has to be said to the pool. Do not write to it meanwhile. If it is away for good, put another in its place: `trunkline pv replace {pool} {path} NEW`, or `trunkline pv remove {pool} {path}` where the others of its failure group have room.",
+                path = pv.path
             ),
         });
         let resync = self.resync.as_ref();
@@ -187,7 +194,7 @@ impl PoolView {
         });
         let leaving = self.pvs.iter().filter_map(|pv| {
             let moves = pv.leaving.as_ref().filter(|moves| moves.failed_bytes > 0)?;
-            Some(PoolFinding {
+            (pv.state != "away").then(|| PoolFinding {
                 what: format!(
                     "PV {} cannot leave: {} of it cannot be read",
                     pv.path,
@@ -213,7 +220,36 @@ impl PoolView {
                 false => format!("Add a PV (`trunkline pv add {pool} PATH`), remove LUs, or discard what clients no longer need (fstrim)."),
             },
         });
-        away.chain(full).chain(back).chain(leaving).chain(alike).collect()
+        away.chain(parts).chain(full).chain(back).chain(leaving).chain(alike).collect()
+    }
+
+    /// What there is to say of a PV that is away and leaves.
+    fn parting(&self, pool: &str, pv: &PvView) -> Option<PoolFinding> {
+        let moves = pv.leaving.as_ref()?;
+        let waits = self.of_state("away").find(|other| other.leaving.is_none());
+        let remedy = match waits {
+            Some(other) => format!(
+                "Bring {} back, or remove it too: which chunks were on which PV is not known, so it is waited for.",
+                other.path
+            ),
+            None if moves.failed_bytes > 0 => format!(
+                "It is tried again by itself. See that the PVs of failure group `{group}` have room, or add one (`trunkline pv add {pool} PATH --failgrp {group}`).",
+                group = pv.failgrp
+            ),
+            None => "Wait; it goes on by itself, also over the death of a process.".to_owned(),
+        };
+        Some(PoolFinding {
+            what: format!(
+                "PV {} of failure group `{}` is away and leaves{}",
+                pv.path,
+                pv.failgrp,
+                far(Some(moves))
+            ),
+            pv: Some(pv.path.clone()),
+            since_ms: pv.since_ms,
+            effect: "Clients go on. What was on it is copied from the other failure group; until that is over, the PVs there are needed.".to_owned(),
+            remedy,
+        })
     }
 }
 
