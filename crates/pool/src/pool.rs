@@ -58,6 +58,7 @@ mod shown;
 mod slots;
 mod space;
 mod sync;
+mod undo;
 
 use checkpoint::Checkpoint;
 pub use coalesce::Coalescing;
@@ -548,7 +549,6 @@ impl Pool {
     /// What may have become possible.
     fn turn(&mut self) {
         if self.phase != Phase::Stopped {
-            self.turn_losses();
             self.turn_members();
             self.turn_mends();
             self.turn_cut();

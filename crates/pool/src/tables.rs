@@ -187,6 +187,16 @@ pub(crate) struct Changed {
     pub(crate) slots: BTreeSet<(u32, u32)>,
 }
 
+impl Changed {
+    /// And what else has.
+    pub(crate) fn extend(&mut self, more: Changed) {
+        self.lus.extend(more.lus);
+        self.pages.extend(more.pages);
+        self.homes.extend(more.homes);
+        self.slots.extend(more.slots);
+    }
+}
+
 /// The tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -238,6 +248,21 @@ impl Tables {
         self.changed.pages.retain(|(other, _)| *other != pv);
         self.changed.homes.retain(|id| id.pv != pv);
         self.bits.retain(|id, _| id.pv != pv);
+    }
+
+    /// A PV that was about to go or to change its state does not.
+    pub(crate) fn keep_pv(&mut self, pv: u16, state: MemberState) {
+        let kept = &mut self.pvs[usize::from(pv)];
+        kept.free = kept.whose.iter().filter(|(lu, _)| *lu == 0).count() as u32;
+        kept.state = state;
+    }
+
+    /// A chunk that was about to be the pool's own is not.
+    pub(crate) fn give_own(&mut self, id: ChunkId) {
+        if let Some(whose) = self.whose(id).filter(|whose| whose.0 == SYSTEM) {
+            *whose = (0, 0);
+            self.pvs[usize::from(id.pv)].free += 1;
+        }
     }
 
     /// A free chunk is the pool's own from now on.

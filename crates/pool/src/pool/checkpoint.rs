@@ -3,7 +3,7 @@
 use super::*;
 use crate::choose::{LAYERS, MIRROR, mirrors};
 use crate::format::{
-    HOME_BYTES, Home, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
+    HOME_BYTES, Home, Member, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
 use crate::tables::Changed;
 use members::{Draft, Reshape};
@@ -46,6 +46,8 @@ pub(super) struct Checkpoint {
     /// What it writes, and what it ends, in case it fails on a PV that is lost.
     undo: (Changed, Vec<(u32, u32)>),
     failed: bool,
+    /// It failed on the PV that was to be added, which is not tried again.
+    refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +85,21 @@ impl Checkpoint {
     /// It failed on a PV without which it is made again.
     pub(super) fn fails(&mut self) {
         self.failed = true;
+    }
+
+    /// It failed on the PV that is to be added.
+    pub(super) fn refuses(&mut self) {
+        (self.failed, self.refused) = (true, true);
+    }
+
+    /// It failed on the PV that was to be added, which is told.
+    pub(super) fn was_refused(&mut self) -> bool {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Whether its superblock is being written: whatever fails then, it may count.
+    pub(super) fn is_at_root(&self) -> bool {
+        matches!(self.stage, Stage::Root { .. })
     }
 
     /// The requests for one, which nobody will make any more.
@@ -194,6 +211,9 @@ impl Pool {
 
     /// Writes what changed up to the last block of the journal.
     fn write_checkpoint(&mut self) {
+        // A change of members drops some of it.
+        let before = (!self.members.reshapes.is_empty()).then(|| self.tables.changed.clone());
+        self.checkpoint.refused = false;
         self.checkpoint.draft = self.draft();
         let ended = self.end_activity();
         self.mends.begin_pages();
@@ -202,7 +222,9 @@ impl Pool {
         let more = draft.map(|draft| self.pages_of(draft)).unwrap_or_default();
         let root = Root { sequence: self.log.next - 1, checksum: self.log.previous };
         let changed = std::mem::take(&mut self.tables.changed);
-        (self.checkpoint.undo, self.checkpoint.failed) = ((changed.clone(), ended), false);
+        let mut undo = changed.clone();
+        undo.extend(before.unwrap_or_default());
+        (self.checkpoint.undo, self.checkpoint.failed) = ((undo, ended), false);
         let Changed { lus, pages, homes, slots } = changed;
         let superblock = self.next_superblock();
         let returns = self.returns_with(superblock);
@@ -241,7 +263,7 @@ impl Pool {
     }
 
     /// The superblock that counts, or the one whose members count from the root of the checkpoint on.
-    fn next_superblock(&self) -> &Superblock {
+    pub(super) fn next_superblock(&self) -> &Superblock {
         let draft = self.checkpoint.draft.as_ref();
         draft.map_or(&self.chosen.superblock, |draft| &draft.superblock)
     }
@@ -299,7 +321,8 @@ impl Pool {
     /// It is as if the checkpoint had not been begun.
     fn undo_checkpoint(&mut self) {
         let (changed, ended) = std::mem::take(&mut self.checkpoint.undo);
-        let there = |pv: u16| !self.tables.is_away(pv);
+        let members = self.chosen.superblock.members.len();
+        let there = |pv: u16| usize::from(pv) < members && !self.tables.is_away(pv);
         let pages: Vec<(u16, u32)> =
             changed.pages.into_iter().filter(|(pv, _)| there(*pv)).collect();
         let homes: Vec<ChunkId> = changed.homes.into_iter().filter(|id| there(id.pv)).collect();
@@ -318,10 +341,8 @@ impl Pool {
         self.mends.end_pages(false);
         let tags = std::mem::take(&mut self.checkpoint.tags);
         self.checkpoint.asked.extend(tags);
-        if let Some(Draft { reshape, .. }) = self.checkpoint.draft.take()
-            && let Reshape::Return(pv) = reshape
-        {
-            self.undo_return(pv);
+        if let Some(draft) = self.checkpoint.draft.take() {
+            self.undo_reshape(draft);
         }
         self.log.held = false;
     }
@@ -377,10 +398,15 @@ impl Pool {
                     next.epoch = superblock.epoch.max(now.epoch + 1);
                     next.members.clone_from(&superblock.members);
                     // Of the others there may be news since the draft was made.
-                    let changes = reshape.member();
                     let others = (0..).zip(next.members.iter_mut().zip(&now.members));
-                    for (_, (next, now)) in others.filter(|(pv, _)| Some(*pv) != changes) {
+                    for (_, (next, now)) in others.filter(|(pv, (_, now))| {
+                        reshape.member() != Some(*pv) || reshape.yields_to(now.state)
+                    }) {
                         *next = *now;
+                    }
+                    if let Reshape::Gone(pv) = reshape {
+                        let (next, now) = (&mut next.members, &now.members[usize::from(*pv)]);
+                        next[usize::from(*pv)] = Member { state: MemberState::Gone, ..*now };
                     }
                     next.extents.clone_from(&superblock.extents);
                 }
@@ -494,6 +520,10 @@ impl Pool {
             Change::Root(_) => {
                 let stage = std::mem::take(&mut self.checkpoint.stage);
                 if let Stage::Root { written } = stage {
+                    // What was written to one that is away may be lost with it.
+                    let members = &self.chosen.superblock.members;
+                    let there = |pv: u16| members[usize::from(pv)].state.is_there();
+                    let written = written.into_iter().filter(|(thing, _)| there(thing.pv()));
                     self.checkpoint.places.extend(written);
                 }
                 self.mends.end_pages(true);

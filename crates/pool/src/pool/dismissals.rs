@@ -43,7 +43,8 @@ impl Pool {
     /// Goes on with one as soon as a superblock says that it is away.
     pub(super) fn turn_dismissal(&mut self, pv: u16) {
         let stale = self.chosen.superblock.members[usize::from(pv)].state == MemberState::Stale;
-        let Some(leaving) = self.members.leaving.get_mut(&pv).filter(|leaving| !leaving.last) else {
+        let Some(leaving) = self.members.leaving.get_mut(&pv).filter(|leaving| !leaving.last)
+        else {
             return;
         };
         if stale {

@@ -10,7 +10,7 @@
 //! # What may be lost
 //!
 //! Never the last good leg: while a PV is away, or is there again and has not got what it missed, those of other failure groups of its tier stay; what fails there is told to whoever asked for it, as it is where LUs have one leg.
-//! Never all copies of the journal; and nothing while members change otherwise.
+//! Never all copies of the journal. If members are changing when a PV is lost, that is [undone](undo) and tried again, unless the superblock that ends it is being written: then another follows.
 //!
 //! A PV may be there again before a superblock says that it was lost, without what was in its cache. So whoever takes over from a process that dies then is told by its [`Shadow`], and does without that PV as well.
 //!
@@ -27,8 +27,6 @@ use crate::make::COPIES;
 pub(super) struct Losses {
     pub(super) pending: BTreeSet<u16>,
     held: Vec<Held>,
-    /// What failed while members changed.
-    later: Vec<(u16, Held)>,
 }
 
 /// What goes on when a superblock says that a PV is away.
@@ -47,7 +45,7 @@ pub(super) enum Held {
 impl Losses {
     /// PVs on which something has failed, and no superblock says so yet.
     pub(super) fn unsaid(&self) -> BTreeSet<u16> {
-        self.pending.iter().copied().chain(self.later.iter().map(|(pv, _)| *pv)).collect()
+        self.pending.clone()
     }
 }
 
@@ -76,19 +74,24 @@ impl Pool {
     }
 
     fn may_lose(&self, pv: u16) -> bool {
-        let journals = Pool::journals(&self.chosen.superblock);
-        let rest = journals.iter().any(|other| *other != pv && !self.tables.is_away(*other));
-        debug_assert!(journals.len() <= COPIES + 2);
+        // Of both superblocks either may count, while members change.
+        let has_another = |superblock| {
+            let journals = Pool::journals(superblock);
+            debug_assert!(journals.len() <= COPIES + 2);
+            journals.iter().any(|other| *other != pv && !self.tables.is_away(*other))
+        };
+        let superblock = &self.chosen.superblock;
         self.phase == Phase::Serving
-            && rest
+            && has_another(superblock)
+            && has_another(self.next_superblock())
             && !self.has_only_page(pv)
-            && !self.reshapes()
-            && Pool::is_spare(&self.tables, &self.chosen.superblock, pv)
+            && (Pool::is_spare(&self.tables, superblock, pv)
+                || superblock.mirrors() && self.comes_or_goes(pv))
     }
 
     /// Whether the pool does without a PV, or would if that failed now: what does not come back from there may be told as failed.
     pub fn does_without(&self, pv: u16) -> bool {
-        self.tables.is_away(pv) || self.may_lose(pv)
+        self.tables.is_away(pv) || self.may_give_up(pv) || self.may_lose(pv)
     }
 
     /// A PV does not answer: it is away from now on. False if it [cannot be done without](Pool::does_without).
@@ -103,26 +106,13 @@ impl Pool {
         self.losses.unsaid()
     }
 
-    /// Whether members are just changing, other than by one that returns.
-    fn reshapes(&self) -> bool {
-        let draft = self.checkpoint.draft.as_ref();
-        draft.is_some_and(|draft| !matches!(draft.reshape, members::Reshape::Return(..)))
-    }
-
     /// Something failed on a PV. Whether that is its loss: then what it is for goes on when that is durable.
     pub(super) fn is_lost(&mut self, pv: u16, held: Held) -> bool {
-        if !self.tables.is_away(pv) && self.reshapes() {
-            let spare = Pool::is_spare(&self.tables, &self.chosen.superblock, pv);
-            if spare {
-                self.losses.later.push((pv, held));
-            }
-            return spare;
-        }
         if !self.lose(pv) {
             return false;
         }
         if self.losses.pending.is_empty() || !self.keeps(Rule::AnswerAfterStale) {
-            self.go_on(held, true);
+            self.go_on(held);
         } else {
             self.losses.held.push(held);
         }
@@ -154,12 +144,10 @@ impl Pool {
         self.ops.values().any(|(_, pvs)| pvs.contains(&Some(pv)))
     }
 
-    fn go_on(&mut self, held: Held, well: bool) {
-        let outcome = if well { Outcome::Done } else { Outcome::Failed };
+    fn go_on(&mut self, held: Held) {
         match held {
-            Held::Data(write) => self.data_done(write, &outcome),
-            Held::Sync(lu) => self.sync_flushed(lu, &outcome),
-            Held::Journal if !well => self.stop(),
+            Held::Data(write) => self.data_done(write, &Outcome::Done),
+            Held::Sync(lu) => self.sync_flushed(lu, &Outcome::Done),
             Held::Journal => self.journal_done(),
             Held::Answer(job) => self.answer_when_durable(job),
         }
@@ -170,10 +158,20 @@ impl Pool {
         if self.tables.is_away(pv) {
             return true;
         }
+        if self.may_give_up(pv) {
+            if self.joins() {
+                self.checkpoint.refuses();
+            }
+            return true;
+        }
         if !self.may_lose(pv) {
             return false;
         }
         self.losses.pending.insert(pv);
+        // It may be the one that gets something by a change of members.
+        if self.changes_members() && !self.checkpoint.is_at_root() {
+            self.checkpoint.fails();
+        }
         self.drop_pv(pv);
         self.leaves_while_away(pv);
         true
@@ -190,7 +188,10 @@ impl Pool {
 
     /// What the tables and the slots have of a PV is dropped.
     pub(super) fn drop_pv(&mut self, pv: u16) {
-        self.tables.unload_pv(&self.chosen.superblock, pv);
+        // What its own blocks are is said by the superblock that will count.
+        let at_root = self.checkpoint.is_at_root();
+        let superblock = if at_root { self.next_superblock() } else { &self.chosen.superblock };
+        self.tables.unload_pv(&superblock.clone(), pv);
         self.checkpoint.forget_pv(pv);
         let works = |slot: &Slot| slot.pvs().any(|other| other == pv);
         let slots = self.slots.iter().filter(|(_, slot)| works(slot));
@@ -218,24 +219,16 @@ impl Pool {
         }
     }
 
-    /// What failed while members changed is looked at again.
-    pub(super) fn turn_losses(&mut self) {
-        if self.losses.later.is_empty() || self.reshapes() {
-            return;
-        }
-        for (pv, held) in std::mem::take(&mut self.losses.later) {
-            if !self.is_lost(pv, held) {
-                self.go_on(held, false);
-            }
-        }
-    }
-
     /// Makes a superblock say which PVs are away.
     pub(super) fn mark_lost(&self, next: &mut Superblock, before: u64) -> BTreeSet<u16> {
         let lost = self.losses.pending.clone();
         for pv in &lost {
             if let Some(member) = next.members.get_mut(usize::from(*pv)) {
-                (member.state, member.sync_until) = (MemberState::Stale, before);
+                // One that has just left was lost at the end of that.
+                if member.state != MemberState::Gone {
+                    member.state = MemberState::Stale;
+                }
+                member.sync_until = before;
             }
         }
         lost
@@ -246,7 +239,7 @@ impl Pool {
         self.losses.pending.retain(|pv| !lost.contains(pv));
         if self.losses.pending.is_empty() {
             for held in std::mem::take(&mut self.losses.held) {
-                self.go_on(held, true);
+                self.go_on(held);
             }
         }
     }

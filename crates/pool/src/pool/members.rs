@@ -48,6 +48,13 @@ impl Reshape {
     }
 }
 
+impl Reshape {
+    /// Whether what has become of its member meanwhile is what counts.
+    pub(super) fn yields_to(&self, state: MemberState) -> bool {
+        state.is_away() && matches!(self, Reshape::Leave(..) | Reshape::Stay(..))
+    }
+}
+
 /// The members after a change, and what a checkpoint has to write besides what changed.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -197,7 +204,7 @@ impl Pool {
         self.give_write(Op::Join { tag, new }, number, 0, Payload::Own(label), true);
     }
 
-    fn joins(&self) -> bool {
+    pub(super) fn joins(&self) -> bool {
         let draft = self.checkpoint.draft.as_ref();
         draft.is_some_and(|draft| matches!(draft.reshape, Reshape::Add(..)))
     }
@@ -328,7 +335,11 @@ impl Pool {
     }
 
     /// PVs that have copies of the journal, but for one, and their failure groups.
-    pub(super) fn holders(&self, superblock: &Superblock, but: Option<u16>) -> (BTreeSet<u16>, BTreeSet<u8>) {
+    pub(super) fn holders(
+        &self,
+        superblock: &Superblock,
+        but: Option<u16>,
+    ) -> (BTreeSet<u16>, BTreeSet<u8>) {
         let extents = superblock.extents.iter();
         let away = |pv: u16| superblock.members[usize::from(pv)].state.is_away();
         let journals =
@@ -345,6 +356,7 @@ impl Pool {
         let members = (0..).zip(&superblock.members);
         let fit = members.filter(|(number, member)| {
             member.state == MemberState::In
+                && !self.tables.is_away(*number)
                 && !holders.contains(number)
                 && self.free_of(*number) >= 2
         });
@@ -403,6 +415,7 @@ impl Pool {
             Reshape::Dismiss(pv) => self.dismissed(pv),
             Reshape::Gone(pv) => {
                 self.members.uneven = true;
+                self.tables.remove_pv(pv);
                 let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
                 // Nothing is written to what is not there, and may be another device by now.
                 if self.chosen.superblock.members[usize::from(pv)].left_while_away() {

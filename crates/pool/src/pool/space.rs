@@ -203,7 +203,8 @@ impl Pool {
 
     /// PVs of a tier on which chunks are given out.
     pub(super) fn usable(&self, tier: u8) -> impl Iterator<Item = u16> {
-        let pvs = (0..).zip(&self.tables.pvs);
+        // One that is being added may come to nothing.
+        let pvs = (0..).zip(&self.tables.pvs).take(self.chosen.superblock.members.len());
         let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
         pvs.filter(move |(_, pv)| pv.tier == tier && takes(pv.state)).map(|(pv, _)| pv)
     }
@@ -437,7 +438,8 @@ impl Pool {
             }
         }
         // Another gets its copies of the journal and of the pages of LUs, if no other PV of the group has some.
-        let holds = |pv| self.superblock().place_of(SystemKind::Journal, self.slot, pv, 0).is_some();
+        let holds =
+            |pv| self.superblock().place_of(SystemKind::Journal, self.slot, pv, 0).is_some();
         let (_, groups) = self.holders(self.superblock(), Some(pv));
         let copies = if holds(pv) && !groups.contains(&away.group) { 2 } else { 0 };
         let (pairs, _) = self.set_aside(away.tier);

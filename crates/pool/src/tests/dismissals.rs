@@ -165,3 +165,82 @@ fn while_another_may_return_nothing_is_made_anew() {
         judge(Image::new(world.disks.now()), None, &world.oracle, None).unwrap();
     }
 }
+
+/// The first PV, which may be any, is lost at some point while members change: it is away as at any other time, and the change goes on, or is told to have failed.
+fn a_change_that_meets_a_loss(step: Step, before: &[Step]) {
+    for (lost, point) in (0..4).flat_map(|lost| (0..60).map(move |point| (lost, point))) {
+        let mut world = world_of("three");
+        ask(&mut world, write(A, CHUNK_BYTES, 4 * KIB));
+        for step in before {
+            match step {
+                Step::Lose(pv) => world.lose(*pv),
+                step => _ = ask(&mut world, *step),
+            }
+        }
+        let here = format!("{step:?}, {before:?}, PV {lost} lost at {point}");
+        let Step::Ask(request) = step else { panic!("a request") };
+        let tag = world.submit(request);
+        (0..point).for_each(|_| _ = world.step());
+        let away = world.lost;
+        // Of another failure group none can be done without then.
+        let group =
+            |pv: u16| world.pool.superblock().members.get(usize::from(pv)).map(|it| it.group);
+        if away.is_some_and(|away| group(away) != group(lost)) {
+            continue;
+        }
+        if away.is_some_and(|away| away == lost || !world.pool.is_away(away)) {
+            continue;
+        }
+        // The one that was away before stays so.
+        world.lost = Some(lost);
+        world.had_lost.insert(lost);
+        let wrote = ask(&mut world, durable());
+        assert!(world.pool.is_serving(), "it has stopped: {here}");
+        assert!(!world.oracle.is_open(wrote), "{here}");
+        let both = away.is_some() && world.pool.is_away(lost);
+        if !both {
+            world.judge_now().unwrap_or_else(|wrong| panic!("{wrong}\n  {here}"));
+        }
+        world.bring_back();
+        world.rest();
+        // What could not be copied to one that was lost is tried again by the shell.
+        world.move_again();
+        world.rest();
+        if away.is_none() {
+            assert!(!world.oracle.is_open(tag), "{here}");
+            let states: Vec<_> =
+                world.pool.superblock().members.iter().map(|member| member.state).collect();
+            // One that had nothing of the pool yet is known by nobody.
+            let strange = states.get(3) == Some(&MemberState::Stale);
+            let is = |state: &MemberState| matches!(state, MemberState::In | MemberState::Gone);
+            assert!(strange || states.iter().all(is), "{states:?}, {:?}, {:?}, {:?}: {here}", world.pool.resync(), world.pool.halves(), used(&world));
+            if strange {
+                assert_eq!(fault(&mut world, remove_pv(3)), None, "{here}");
+            }
+        }
+        world.judge_now().unwrap_or_else(|wrong| panic!("{wrong}\n  {here}"));
+        if away.is_none() {
+            let judged = judge(Image::new(world.disks.now()), None, &world.oracle, None);
+            judged.unwrap_or_else(|wrong| panic!("{wrong}\n  {here}"));
+        }
+    }
+}
+
+#[test]
+fn a_pv_that_fails_while_another_comes_is_away() {
+    a_change_that_meets_a_loss(add_to(1), &[]);
+    a_change_that_meets_a_loss(add_to(0), &[]);
+}
+
+#[test]
+fn a_pv_that_fails_while_another_goes_is_away() {
+    a_change_that_meets_a_loss(remove_pv(2), &[]);
+    a_change_that_meets_a_loss(remove_pv(1), &[]);
+    a_change_that_meets_a_loss(remove_pv(0), &[add_to(0)]);
+}
+
+#[test]
+fn a_pv_that_fails_while_one_that_is_away_goes_is_away() {
+    let begin = [add_to(1), Step::Lose(1), durable()];
+    a_change_that_meets_a_loss(remove_pv(1), &begin);
+}

@@ -369,7 +369,7 @@ fn the_last_good_leg_is_never_done_without() {
 }
 
 /// A read of the first sectors of an LU.
-fn read_first(world: &mut World) -> Vec<u8> {
+pub(super) fn read_first(world: &mut World) -> Vec<u8> {
     let tag = world.submit(Request::Read(part(A, 0, 4 * KIB)));
     while world.oracle.is_open(tag) {
         assert!(world.step());

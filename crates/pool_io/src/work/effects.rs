@@ -55,12 +55,16 @@ impl Work {
         number: u64,
         then: Then,
     ) {
+        // Never what another PV has at that place.
+        let Some(lane) = self.lanes.get(usize::from(pv)).copied().flatten() else {
+            buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
+            return self.core.done(number, Outcome::Failed);
+        };
         self.flying += 1;
         if let Some(buffer) = &buffer {
             self.pay(pv, buffer, true);
         }
         let what_for = For::Effect { pool: self.number, op: number, pv, then };
-        let lane = self.lanes.get(usize::from(pv)).copied().flatten().unwrap_or(0);
         engine.begin(lane, op, at, bytes, buffer, what_for);
     }
 
