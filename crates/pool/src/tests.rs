@@ -4,6 +4,7 @@
 //! an oracle that knows what was answered and what was flushed.
 
 mod coalesce;
+mod differ;
 mod disk;
 mod dismissals;
 mod full;
@@ -470,7 +471,11 @@ impl Explorer {
     fn choices(&mut self, writes: usize) -> Vec<Vec<Part>> {
         let mut choices: Vec<Vec<Part>> = Vec::new();
         let of = |bits: u64| -> Vec<Part> {
-            let part = |index| if bits >> index & 1 == 1 { Part::All } else { Part::Nothing };
+            // Of more than the bits of a word every 64th goes with the first.
+            let part = |index| match bits >> (index % 64) & 1 {
+                1 => Part::All,
+                _ => Part::Nothing,
+            };
             (0..writes).map(part).collect()
         };
         if writes <= self.subsets_max {
@@ -478,7 +483,7 @@ impl Explorer {
         } else {
             let all = (1_u64 << writes.min(63)) - 1;
             choices.extend([0, all].map(of));
-            let index = self.random.below(writes);
+            let index = self.random.below(writes.min(63));
             choices.extend([1 << index, all & !(1 << index)].map(of));
             for _ in 0..3 {
                 let bits = self.random.below(1 << writes.min(30)) as u64;

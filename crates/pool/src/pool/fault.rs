@@ -41,9 +41,7 @@ pub enum Fault {
     )]
     PvUnfit,
     /// The PV is there again, and lacks chunks.
-    #[error(
-        "the PV has not got yet what it missed: try again when that is over"
-    )]
+    #[error("the PV has not got yet what it missed: try again when that is over")]
     Away,
     /// The PV was away when it was removed.
     #[error(
@@ -124,6 +122,8 @@ pub(crate) enum Rule {
     ActiveBeforeWrite,
     /// Legs that may differ are read after they were made the same.
     ReadAfterMend,
+    /// Where the first of two legs that may differ cannot be read, the second is what counts.
+    EitherLeg,
     /// What a PV that returns has of a chunk counts only if that was not changed meanwhile.
     ClaimsOfQuiet,
     /// A checkpoint that failed on a PV ended no activity.

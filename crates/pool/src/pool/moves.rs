@@ -25,6 +25,8 @@ pub(super) struct Moving {
     wanted: Bits,
     /// Somebody has changed the chunk meanwhile.
     changed: bool,
+    /// The block is copied the other way round: the first leg could not be read there.
+    back: bool,
     stage: Stage,
 }
 
@@ -85,6 +87,16 @@ impl Moving {
         !blocks.without(self.copied).is_empty()
     }
 
+    /// Whether the legs are the same in these blocks.
+    pub(super) fn has(&self, blocks: Bits) -> bool {
+        self.goal == Goal::Same && blocks.without(self.copied).is_empty()
+    }
+
+    /// A write failed somewhere: what is in these blocks is copied again.
+    pub(super) fn lacks(&mut self, blocks: Bits) {
+        self.copied = self.copied.without(blocks);
+    }
+
     /// Blocks were written for the first time, to both.
     pub(super) fn touched(&mut self, blocks: Bits) {
         self.copied = self.copied.or(blocks);
@@ -96,7 +108,8 @@ impl Pool {
     pub(super) fn begin_move(&mut self, piece: Piece, leg: u8, pv: u16) {
         let taken = &self.taken;
         let tier = self.tables.lus.get(&piece.key.0).map(|lu| lu.tier);
-        let table = self.tables.pvs.get(usize::from(pv));
+        let known = usize::from(pv) < self.chosen.superblock.members.len();
+        let table = self.tables.pvs.get(usize::from(pv)).filter(|_| known);
         let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
         let table = table.filter(|table| Some(table.tier) == tier && takes(table.state));
         let differs = self.mends.may_differ(piece.key);
@@ -130,8 +143,9 @@ impl Pool {
         let (key, id) = (piece.key, target.id);
         let (copied, wanted, stage) = (Bits::NONE, Bits::NONE, Stage::Draining);
         if let Some(slot) = self.slots.get_mut(&key) {
-            let changed = false;
-            slot.moving = Some(Moving { piece, goal, target, copied, wanted, changed, stage });
+            let (changed, back) = (false, false);
+            let moving = Moving { piece, goal, target, copied, wanted, changed, back, stage };
+            slot.moving = Some(moving);
         }
         self.touched.insert(key);
         self.give(Op::Drain { then: Drained::Move(key, id) }, |op| Effect::Drain { op });
@@ -207,15 +221,15 @@ impl Pool {
         } else if let Some(block) = left.without(slot.busy).first() {
             moving.stage = Stage::Copying(Some(block));
             slot.busy = slot.busy.or(Bits::range(block, block + 1));
-            let offset = block as u64 * BLOCK_BYTES;
-            let copy = |op| Effect::Copy {
-                op,
-                from: (from.pv, slots::byte_of(from, offset)),
-                to: (to.pv, slots::byte_of(to, offset)),
-                bytes: BLOCK_BYTES,
-            };
-            self.give(Op::Copy { key, id: to, block }, copy);
+            self.give_copy(Op::Copy { key, id: to, block }, (from, to), block);
         }
+    }
+
+    fn give_copy(&mut self, op: Op, (from, to): (ChunkId, ChunkId), block: usize) {
+        let offset = block as u64 * BLOCK_BYTES;
+        let place = |id: ChunkId| (id.pv, slots::byte_of(id, offset));
+        let (from, to, bytes) = (place(from), place(to), BLOCK_BYTES);
+        self.give(op, |op| Effect::Copy { op, from, to, bytes });
     }
 
     pub(super) fn copied(&mut self, key: (u32, u32), id: ChunkId, block: usize, outcome: &Outcome) {
@@ -228,21 +242,35 @@ impl Pool {
             slot.busy = slot.busy.without(one);
             return self.wake(key);
         }
+        let turns = self.keeps(Rule::EitherLeg);
+        let failed = *outcome == Outcome::Failed;
         let Some(slot) = self.moving(key, id) else { return };
+        // Nobody has read it on either leg since the pool was opened, so what the other has is as good.
+        let first = slot.legs.first().map(|leg| leg.id).filter(|_| failed && turns);
+        let moving = slot.moving.as_mut().filter(|moving| moving.goal == Goal::Same);
+        if let Some((first, moving)) = first.zip(moving.filter(|moving| !moving.back)) {
+            moving.back = true;
+            self.probe_legs(key);
+            return self.give_copy(Op::Copy { key, id, block }, (id, first), block);
+        }
         slot.busy = slot.busy.without(one);
         if let Some(moving) = &mut slot.moving {
             moving.copied = moving.copied.or(one);
-            moving.stage = Stage::Copying(None);
+            (moving.stage, moving.back) = (Stage::Copying(None), false);
         }
-        if *outcome == Outcome::Failed {
-            // Which of the two failed is not known: one that is lost does not flush either.
-            let slot = self.slots.get(&key).filter(|slot| slot.pair);
-            let pvs: BTreeSet<u16> = slot.into_iter().flat_map(|slot| slot.pvs()).collect();
-            pvs.into_iter().for_each(|pv| self.give_flush(Op::Probe, pv));
+        if failed {
+            self.probe_legs(key);
             self.give_up_move(key, Some(Fault::Medium));
         }
         self.wake(key);
         self.go_on_moving(key);
+    }
+
+    /// Which of the two PVs of a copy failed is not known: one that is lost does not flush either.
+    fn probe_legs(&mut self, key: (u32, u32)) {
+        let slot = self.slots.get(&key).filter(|slot| slot.pair);
+        let pvs: BTreeSet<u16> = slot.into_iter().flat_map(|slot| slot.pvs()).collect();
+        pvs.into_iter().for_each(|pv| self.give_flush(Op::Probe, pv));
     }
 
     /// The copy is durable: it is mapped, with the blocks that it has.
@@ -253,6 +281,13 @@ impl Pool {
         }
         let owner = self.slot;
         let Some(slot) = self.moving(key, id) else { return };
+        if let Some(moving) = slot.moving.as_mut()
+            && !slot.live.without(moving.copied).is_empty()
+        {
+            // A write failed meanwhile.
+            moving.stage = Stage::Copying(None);
+            return self.go_on_moving(key);
+        }
         if let Some(moving) = &mut slot.moving
             && let Stage::Flushing(seen) = moving.stage
             && let Some(source) = moving.source(&slot.legs)

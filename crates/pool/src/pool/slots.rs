@@ -436,13 +436,16 @@ impl Pool {
     /// Reads from a leg that was not tried, of those that may be read: that whose PV has less to do.
     fn fetch(&mut self, fetch: Fetch) {
         let last = self.reads_last();
-        let first_alone = self.mends.may_differ(fetch.piece.key);
         // It may have been forgotten while another leg was read.
         let key = fetch.piece.key;
         if self.slot(key).is_none() {
             return self.piece_done(&fetch.piece, Some(Fault::Medium));
         }
         let slot = &self.slots[&key];
+        let end = (fetch.at + fetch.bytes).div_ceil(BLOCK_BYTES) as usize;
+        let blocks = Bits::range((fetch.at / BLOCK_BYTES) as usize, end);
+        let same = slot.moving.as_ref().is_some_and(|moving| moving.has(blocks));
+        let first_alone = self.mends.may_differ(key) && !same;
         let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
         let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
         let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();
@@ -563,6 +566,11 @@ impl Pool {
         }
         if let Some(slot) = self.slots.get_mut(&piece.key) {
             slot.busy = slot.busy.without(locked);
+            if fault.is_some()
+                && let Some(moving) = &mut slot.moving
+            {
+                moving.lacks(piece.blocks().0);
+            }
             if fault.is_none() {
                 slot.live = slot.live.or(touched);
                 let moving = slot.moving.as_mut();

@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) unreadable: Option<u16>,
     /// So does whatever the pool reads of its own there.
     pub(super) own_unreadable: Option<u16>,
+    /// So does whatever clients read there.
+    pub(super) clients_unreadable: Option<u16>,
     /// Nothing can be done on this PV.
     pub(super) lost: Option<u16>,
     /// PVs that were lost, now or before.
@@ -106,6 +108,7 @@ impl World {
             changed: true,
             unreadable: None,
             own_unreadable: None,
+            clients_unreadable: None,
             lost,
             had_lost: lost.into_iter().collect(),
             failed: BTreeSet::new(),
@@ -399,6 +402,11 @@ impl World {
             {
                 (op, Outcome::Failed)
             }
+            Flying::Effect(Effect::Read { op, pv, to: Reader::Client { .. }, .. }, _)
+                if self.clients_unreadable == Some(pv) =>
+            {
+                (op, Outcome::Failed)
+            }
             Flying::Effect(Effect::Read { op, pv, at, bytes, to }, _) => {
                 let mut now = Image::new(self.disks.now());
                 let bytes = now.read(pv, at, bytes as usize).unwrap();
@@ -441,6 +449,22 @@ impl World {
         let (at, op, from, write) = self.flying.iter().enumerate().find_map(copy)?;
         self.flying.remove(at);
         Some((op, from.0, write))
+    }
+
+    /// What a client writes to a PV fails once, if something is under way.
+    pub(super) fn fail_write(&mut self, pv: u16) -> bool {
+        let on_it = |flying: &Flying| match flying {
+            Flying::Effect(Effect::Write { pv: of, what: Payload::Client { .. }, .. }, _) => {
+                *of == pv
+            }
+            _ => false,
+        };
+        let Some(at) = self.flying.iter().position(on_it) else { return false };
+        if let Some(Flying::Effect(effect, _)) = self.flying.remove(at) {
+            self.pool.done(effect.op(), Outcome::Failed);
+            self.collect();
+        }
+        true
     }
 
     /// Until nothing is under way.
