@@ -3,6 +3,7 @@
 mod chains;
 mod effects;
 mod mirror;
+mod order;
 mod parting;
 mod view;
 
@@ -130,7 +131,11 @@ pub(crate) struct Work {
     /// Flushes that are not over before it closes.
     last: usize,
     paused: u64,
+    /// The account is to be made anew, at once, or when that takes no large part of the time.
     stale: bool,
+    changed: bool,
+    /// When it may be made anew.
+    account: Option<Instant>,
 }
 
 impl Work {
@@ -175,6 +180,8 @@ impl Work {
             last: 0,
             paused: 0,
             stale: true,
+            changed: false,
+            account: None,
         }
     }
 
@@ -481,7 +488,8 @@ impl Work {
     pub(crate) fn due(&self) -> Option<Instant> {
         let due = self.again.into_iter().chain(self.partings.due()).min();
         let due = due.filter(|_| self.closing.is_none());
-        due.into_iter().chain(self.next_look()).min()
+        let account = self.account.filter(|_| self.changed);
+        due.into_iter().chain(self.next_look()).chain(account).min()
     }
 
     /// Shows what may have changed, before anything follows from it.
@@ -497,7 +505,7 @@ impl Work {
             self.show_away();
         }
         let mut keys = self.core.touched();
-        self.stale |= !keys.is_empty();
+        self.changed |= !keys.is_empty();
         if self.durable != self.core.durable() {
             self.durable = self.core.durable();
             keys.append(&mut self.unsettled);

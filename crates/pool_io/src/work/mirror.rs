@@ -3,14 +3,14 @@
 //! # In order
 //!
 //! Two writes to the same blocks that are under way at once may reach the legs in a different order, and these would differ afterwards with nobody knowing. So of such writes the second begins when the first is
-//! answered. Reads wait for nobody: of a write that is not answered they may see what was before.
+//! answered ([`order`](super::order)). Reads wait for nobody: of a write that is not answered they may see what was before.
 //!
 //! # A PV that hangs
 //!
 //! An operation on a PV without which the pool goes on may take [`DEADLINE`]. After that the PV is away: all that is under way there is told as failed, and goes on with the other leg. The kernel may still
 //! carry it out, so its memory is nobody else's until it is over, and the PV does not return before. Where no PV answers that has the other leg, it is waited for one that does.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use memory::clock;
 use pool::{Outcome, Request};
 
 use super::effects::Todo;
+use super::order::{Order, Range};
 use super::{Asker, For, Work};
 use crate::PoolError;
 use crate::engine::Engine;
@@ -34,12 +35,10 @@ const LATELY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// Where writes are under way, none over another: LU and first byte, and the end.
-    writes: BTreeMap<(u32, u64), u64>,
-    /// Those that wait for them, in the order in which they came.
-    waiting: VecDeque<Ask>,
-    /// One is over.
-    stirred: bool,
+    /// Writes that are not over, none under way over another.
+    order: Order<Ask>,
+    /// Those that waited for one that is over.
+    next: Vec<Ask>,
     /// When it is looked again whether a PV hangs.
     look: Option<Instant>,
     /// The superblock of which it was told who is away.
@@ -58,19 +57,10 @@ fn changes(ask: &Ask) -> bool {
     ask.bytes > 0 && ask.op.writes() && ask.op != OpKind::Flush
 }
 
-fn meets(one: &Ask, other: &Ask) -> bool {
-    one.lu == other.lu && one.at < other.at + other.bytes && other.at < one.at + one.bytes
-}
-
 impl Mirror {
     /// A PV that is away leaves: its device may be somebody else's.
     pub(super) fn lets_go_of(&mut self, pv: u16) {
         self.refused.insert(pv);
-    }
-
-    fn is_free(&self, ask: &Ask) -> bool {
-        let before = self.writes.range(..(ask.lu, ask.at.saturating_add(ask.bytes))).next_back();
-        before.is_none_or(|((lu, _), end)| *lu != ask.lu || *end <= ask.at)
     }
 }
 
@@ -78,31 +68,26 @@ impl Work {
     /// A request of a lane, behind those that write to the same place.
     pub(super) fn ask_in_order(&mut self, ask: Ask) {
         // One that lies nowhere is refused, and is nobody's neighbour.
-        if !changes(&ask) || ask.at.checked_add(ask.bytes).is_none() {
-            return self.begin_ask(ask);
+        let end = ask.at.checked_add(ask.bytes).filter(|_| changes(&ask));
+        let Some(end) = end else { return self.begin_ask(ask) };
+        let range = Range { lu: ask.lu, at: ask.at, end };
+        if let Some(ask) = self.mirror.order.come(range, ask) {
+            self.begin_ask(ask);
         }
-        let waits = self.mirror.waiting.iter().any(|other| meets(other, &ask));
-        if waits || !self.mirror.is_free(&ask) {
-            return self.mirror.waiting.push_back(ask);
-        }
-        self.mirror.writes.insert((ask.lu, ask.at), ask.at + ask.bytes);
-        self.begin_ask(ask);
     }
 
     /// What wrote there is over.
     pub(super) fn is_over(&mut self, ask: &Ask) {
-        if changes(ask) {
-            let was = self.mirror.writes.remove(&(ask.lu, ask.at)).is_some();
-            self.mirror.stirred |= was && !self.mirror.waiting.is_empty();
+        if changes(ask) && ask.at.checked_add(ask.bytes).is_some() {
+            let next = self.mirror.order.over(ask.lu, ask.at);
+            self.mirror.next.extend(next);
         }
     }
 
     /// Begins with those that waited for others and need not any more.
     pub(super) fn next_asks(&mut self) {
-        if std::mem::take(&mut self.mirror.stirred) {
-            for ask in std::mem::take(&mut self.mirror.waiting) {
-                self.ask_in_order(ask);
-            }
+        for ask in std::mem::take(&mut self.mirror.next) {
+            self.begin_ask(ask);
         }
     }
 
@@ -171,7 +156,8 @@ impl Work {
     /// Whether a PV answers that has the other leg: where none does, what hangs is something that both need, and whichever comes back first is to serve.
     fn another_answers(&self, engine: &Engine<For>, pv: u16) -> bool {
         let members = &self.core.superblock().members;
-        let Some(its) = members.get(usize::from(pv)) else { return false };
+        // One that is being added has nothing yet.
+        let Some(its) = members.get(usize::from(pv)) else { return true };
         let lately = clock::instant().checked_sub(LATELY);
         let is_late = |at: Instant| lately.is_some_and(|lately| at < lately);
         let answers = |(number, lane): (u16, u16)| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use memory::clock;
 use pool::format::MemberState;
@@ -9,6 +10,10 @@ use pool::{Balance, Resync};
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
+
+/// While chunks change all the time the account is made so that it takes one part in so many of the time, and at least so often.
+const SHARE: u32 = 20;
+const ACCOUNT_MAX: Duration = Duration::from_millis(500);
 
 /// What takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,10 +29,12 @@ impl Work {
     pub(super) fn tell(&mut self) {
         let paused = self.core.paused() as u64;
         let was = self.shared.full.load(Relaxed);
-        if !self.stale && (paused > 0) == was && self.paused == paused {
+        let began = clock::instant();
+        let changed = self.changed && self.account.is_none_or(|due| due <= began);
+        if !self.stale && !changed && (paused > 0) == was && self.paused == paused {
             return;
         }
-        (self.stale, self.paused) = (false, paused);
+        (self.stale, self.changed, self.paused) = (false, false, paused);
         let removals: Vec<pool::Removal> = self.core.removals().collect();
         self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
         let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
@@ -96,6 +103,8 @@ impl Work {
         view.trouble = view.trouble.or(short).or(stuck);
         self.shared.set_view(view);
         self.shared.set_away(lacks);
+        let now = clock::instant();
+        self.account = Some(now + (now.saturating_duration_since(began) * SHARE).min(ACCOUNT_MAX));
     }
 
     /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away. One that was away is not waited for.
