@@ -278,7 +278,9 @@ pub(crate) fn may_join(
     let member = label.and_then(|label| member_of(pool, &label));
     if member.is_some_and(Member::left_while_away) {
         let path = pv.path.display();
-        let what = format!("PV {path} was removed from this pool while it was away, and holds what it had then");
+        let what = format!(
+            "PV {path} was removed from this pool while it was away, and holds what it had then"
+        );
         let help = "remove that with `wipefs -a`, if nobody needs it, and add it as a new one";
         return Err(PoolError::new(what, help));
     }

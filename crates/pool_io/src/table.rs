@@ -24,6 +24,7 @@ use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
 use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
 
+use crate::away::Pause;
 use crate::chain::{Chain, Space};
 use crate::shadow::Shadow;
 
@@ -237,6 +238,8 @@ struct Away {
     /// Where PVs are that were not there when the pool was opened, or are not open any more, by number.
     paths: BTreeMap<u16, PathBuf>,
     why: BTreeMap<u16, String>,
+    /// How long they are left alone.
+    pauses: BTreeMap<u16, Pause>,
     some: bool,
     closes: bool,
 }
@@ -378,6 +381,21 @@ impl Shared {
         match why {
             Some(why) => _ = away.why.insert(number, why),
             None => _ = away.why.remove(&number),
+        }
+    }
+
+    /// What is known of how long a PV is left alone.
+    pub(crate) fn pause<R>(&self, number: u16, of: impl FnOnce(&mut Pause) -> R) -> R {
+        of(locked(&self.away).pauses.entry(number).or_default())
+    }
+
+    /// Each of two PVs that are away is where the other was looked for.
+    pub(crate) fn swap_paths(&self, one: u16, other: u16) {
+        let paths = &mut locked(&self.away).paths;
+        if let (Some(first), Some(second)) = (paths.get(&one).cloned(), paths.get(&other).cloned())
+        {
+            paths.insert(one, second);
+            paths.insert(other, first);
         }
     }
 

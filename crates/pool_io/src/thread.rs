@@ -529,7 +529,9 @@ impl PoolHandle {
             let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
             let then = match pv.leaving {
                 None => "it is used again by itself when it is in order",
-                Some(_) => "it leaves, and what was on it gets its other copy on the other PVs of its own",
+                Some(_) => {
+                    "it leaves, and what was on it gets its other copy on the other PVs of its own"
+                }
             };
             format!(
                 "PV {} is away{}: the other failure group serves; {then}",

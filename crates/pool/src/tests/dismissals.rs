@@ -213,7 +213,13 @@ fn a_change_that_meets_a_loss(step: Step, before: &[Step]) {
             // One that had nothing of the pool yet is known by nobody.
             let strange = states.get(3) == Some(&MemberState::Stale);
             let is = |state: &MemberState| matches!(state, MemberState::In | MemberState::Gone);
-            assert!(strange || states.iter().all(is), "{states:?}, {:?}, {:?}, {:?}: {here}", world.pool.resync(), world.pool.halves(), used(&world));
+            assert!(
+                strange || states.iter().all(is),
+                "{states:?}, {:?}, {:?}, {:?}: {here}",
+                world.pool.resync(),
+                world.pool.halves(),
+                used(&world)
+            );
             if strange {
                 assert_eq!(fault(&mut world, remove_pv(3)), None, "{here}");
             }

@@ -205,3 +205,58 @@ fn what_has_no_room_elsewhere_is_not_removed() {
     returns(&pool);
     pool.close();
 }
+
+/// Two of a failure group are not there, and nobody knows which is where: each is looked for where the other is, until it is seen by its label.
+#[test]
+fn two_that_are_looked_for_by_each_others_path_return() {
+    let mut bench = Bench::new([3, 3]);
+    let gone = [4, 5].map(|pv| bench.place.spec.pvs[pv].clone());
+    bench.place.spec.pvs.reverse();
+    gone.iter().for_each(|path| std::fs::rename(path, path.with_extension("aside")).unwrap());
+    let pools = Pools::start().expect("a thread");
+    let pool = bench.place.open(&pools);
+    bench.go_on(&pool);
+    gone.iter().for_each(|path| std::fs::rename(path.with_extension("aside"), path).unwrap());
+    returns(&pool);
+    bench.go_on(&pool);
+    let paths: Vec<PathBuf> = pool.view().pvs.into_iter().map(|pv| pv.path).collect();
+    assert_eq!(paths[4..], gone);
+    pool.close();
+}
+
+/// A PV hangs while another is added: it is away as at any other time, and the other is added. One that hangs while it is added itself is not.
+#[test]
+fn a_pv_that_hangs_while_another_comes_keeps_nobody_waiting() {
+    if !is_root("disks that hang below a pool") {
+        return;
+    }
+    let mirror = Mirror::new(1, 2);
+    let pools = Pools::start().expect("a thread");
+    let pool = mirror.place.open(&pools);
+    let (lu, _) = new_lu(&pool, CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let (mut told, mut random) = (Told::new(1 << 20), Random::new(31));
+    (0..20).for_each(|_| told.write(&mut bench, &mut random));
+    let more = mirror.place.folder.path().join("more");
+    file(&more, 10);
+    let add = |path: PathBuf| pool.add_pvs(&Here, None, &[(path, 1)], &mut |_| ());
+    let hangs = &mirror.groups[1][1];
+    hangs.hold(Kind::Write);
+    add(more).unwrap_or_else(|error| panic!("{error}"));
+    let [one, other] = [MemberState::In, MemberState::Stale];
+    assert_eq!(states(&pool), [one, one, other, one]);
+    (0..20).for_each(|_| told.write(&mut bench, &mut random));
+    hangs.release(Kind::Write);
+    returns(&pool);
+    let bad = Disk::new(10 * CHUNK_BYTES);
+    bad.hold(Kind::Write);
+    let refused = add(bad.path()).unwrap_err().to_string();
+    assert!(refused.contains("cannot be written"), "{refused}");
+    (0..20).for_each(|_| told.write(&mut bench, &mut random));
+    bad.release(Kind::Write);
+    assert_eq!((states(&pool), pool.view().trouble), (vec![one; 4], None));
+    told.judge(&bench.read(0, 1 << 20).unwrap(), 9);
+    bench.close();
+    drop(lu);
+    pool.close();
+}
