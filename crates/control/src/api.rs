@@ -62,6 +62,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::rollback))
         .routes(routes!(verbs::detach))
         .routes(routes!(verbs::check_seas))
+        .routes(routes!(verbs::check_pools))
         .routes(routes!(verbs::trace))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))

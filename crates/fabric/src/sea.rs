@@ -3,7 +3,10 @@
 //! The rules are those that IBM's documents state or that its support checks for, and what is known to have looped networks.
 //! What is not known of a configuration (`None`) breaks no rule.
 
+use crate::finding::rules;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use crate::finding::Severity;
 
 /// How a shared adapter takes part in failover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,68 +109,6 @@ pub struct ClientAdapter {
     pub vswitch: String,
     /// Port VLAN ID.
     pub pvid: u16,
-}
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The network can loop: such a configuration is refused.
-    Loop,
-    /// Something does not work, or will not when it is needed.
-    Fault,
-    /// It works, and should be otherwise.
-    Advice,
-}
-
-impl Severity {
-    /// Its word in output.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Loop => "loop",
-            Severity::Fault => "fault",
-            Severity::Advice => "advice",
-        }
-    }
-}
-
-macro_rules! rules {
-    ($($name:ident $word:literal $severity:ident $what:literal, $fix:literal;)+) => {
-        /// What can be wrong.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Rule {
-            $(#[doc = $what] $name,)+
-        }
-
-        impl Rule {
-            /// All rules.
-            pub const ALL: &[Rule] = &[$(Rule::$name,)+];
-
-            /// Its word in output.
-            #[must_use]
-            pub fn word(self) -> &'static str {
-                match self { $(Rule::$name => $word,)+ }
-            }
-
-            /// How bad it is.
-            #[must_use]
-            pub fn severity(self) -> Severity {
-                match self { $(Rule::$name => Severity::$severity,)+ }
-            }
-
-            /// What is wrong.
-            #[must_use]
-            pub fn what(self) -> &'static str {
-                match self { $(Rule::$name => $what,)+ }
-            }
-
-            /// What mends it.
-            #[must_use]
-            pub fn fix(self) -> &'static str {
-                match self { $(Rule::$name => $fix,)+ }
-            }
-        }
-    };
 }
 
 rules! {

@@ -230,19 +230,22 @@ pub(super) async fn detach(
     Ok(Json(server.detach_lu(name, dry_run, wait).await?.into()))
 }
 
-/// Something that is wrong with shared Ethernet adapters.
+/// Something that is wrong with shared Ethernet adapters, or with storage pools.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FindingView {
     /// How bad it is: `loop`, which is refused in a new configuration, `fault` or `advice`.
     pub severity: String,
     /// The rule, as a word.
     pub rule: String,
-    /// Where: data plane and shared adapter, or the client's adapter.
+    /// Where: data plane and shared adapter, or the client's adapter; or the pool.
     pub place: String,
-    /// About what: adapters or VLANs; may be empty.
+    /// About what: adapters or VLANs, PVs or failure groups; may be empty.
     pub about: String,
     /// What is wrong.
     pub what: String,
+    /// The numbers that it follows from, if it does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arithmetic: String,
     /// What mends it.
     pub fix: String,
 }
@@ -258,6 +261,24 @@ pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemLi
         place: finding.place,
         about: finding.about,
         what: finding.rule.what().to_owned(),
+        arithmetic: String::new(),
+        fix: finding.rule.fix().to_owned(),
+    });
+    Json(ItemList { items: items.collect() })
+}
+
+/// What is wrong with storage pools and how they are laid out, worst first, with the arithmetic.
+#[utoipa::path(get, path = "/v1/pool-check", tag = "pool", operation_id = "check_pools",
+    responses((status = 200, body = ItemList<FindingView>)))]
+pub(super) async fn check_pools(State(server): State<Arc<Server>>) -> Json<ItemList<FindingView>> {
+    let findings = server.check_pools().await.into_iter();
+    let items = findings.map(|finding| FindingView {
+        severity: finding.rule.severity().word().to_owned(),
+        rule: finding.rule.word().to_owned(),
+        place: finding.place,
+        about: finding.about,
+        what: finding.rule.what().to_owned(),
+        arithmetic: finding.arithmetic,
         fix: finding.rule.fix().to_owned(),
     });
     Json(ItemList { items: items.collect() })

@@ -11,9 +11,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Nobody waits longer to be warned: a path may hang.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// Where the kernel shows block devices by their numbers.
-const DEVICES: &str = "/sys/dev/block";
+pub(super) const DEVICES: &str = "/sys/dev/block";
 /// Devices on devices, as deep as that is followed.
 const DEPTH: u32 = 8;
 
@@ -49,7 +49,11 @@ pub(super) fn warnings(next: &Desired, changes: &[Change], paths: &Paths) -> Vec
 }
 
 /// Two of which one disk has something.
-fn shared(first: &[PathBuf], second: &[PathBuf], devices: &Path) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn shared(
+    first: &[PathBuf],
+    second: &[PathBuf],
+    devices: &Path,
+) -> Option<(PathBuf, PathBuf)> {
     let second: Vec<_> = second.iter().map(|path| (path, disks(path, devices))).collect();
     first.iter().find_map(|path| {
         let own = disks(path, devices);

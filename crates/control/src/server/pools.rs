@@ -1,5 +1,6 @@
 //! What the API shows of storage pools.
 
+mod check;
 mod mirror;
 mod tiers;
 

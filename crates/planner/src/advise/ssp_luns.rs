@@ -137,3 +137,20 @@ fn luns(view: &View<'_>, name: &str, listed: &Listed<'_>, out: &mut Out) {
             .weigh(if lus.is_some() { 0.85 } else { 0.75 }, 0.95),
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::thresholds::fact;
+    use super::*;
+    use crate::facts::Facts;
+    use crate::facts::id::SSP_LUN_DEPTH_MIN;
+    use fabric::pool::{PV_DEPTH_MIN, PVS_MIN, PVS_PER_TIB, PVS_PER_TIB_ABOVE};
+
+    #[test]
+    fn pools_of_this_server_are_held_against_the_same_numbers() {
+        let facts = Facts::builtin();
+        let of_facts = [SSP_LUNS_MIN, SSP_LUNS_PER_TB, SSP_LUNS_PER_TB_ABOVE, SSP_LUN_DEPTH_MIN];
+        let of_rules = [PVS_MIN, PVS_PER_TIB, PVS_PER_TIB_ABOVE, PV_DEPTH_MIN];
+        assert_eq!(of_facts.map(|id| fact(&facts, id)), of_rules.map(|number| number as f64));
+    }
+}

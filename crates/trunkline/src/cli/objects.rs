@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     ChangeGroups(String, Act, How),
     /// What is wrong with a storage pool, or with a PV of it.
     ExplainPool(String, Option<String>),
+    /// What is wrong with how storage pools are laid out.
+    CheckPools,
     /// What is wrong with an LU.
     ExplainLu(String),
     /// LUs of a storage pool go that are nobody's.
@@ -80,6 +82,8 @@ pub(crate) enum VolumeVerb {
 enum PoolVerb {
     /// Say what is wrong with a storage pool, since when, and what to do about it
     Explain(NameArg),
+    /// Hold all storage pools against the rules for their layout, with the arithmetic, and say what mends what; ends with 8 if there is something
+    Check,
 }
 
 #[derive(Debug, Subcommand)]
@@ -354,10 +358,10 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
 fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
     Ok(match object {
         Object::Volume => Verb::Volume(VolumeVerb::from_arg_matches(matches)?),
-        Object::Pool => {
-            let PoolVerb::Explain(NameArg { name }) = PoolVerb::from_arg_matches(matches)?;
-            Verb::ExplainPool(name, None)
-        }
+        Object::Pool => match PoolVerb::from_arg_matches(matches)? {
+            PoolVerb::Explain(NameArg { name }) => Verb::ExplainPool(name, None),
+            PoolVerb::Check => Verb::CheckPools,
+        },
         Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),
         Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),
         Object::Port => Verb::Port(PortVerb::from_arg_matches(matches)?),

@@ -98,6 +98,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Tier(pool, tier) => tiers::tier(global, &pool, &tier),
         Verb::Failgrp(pool, group) => pools::failgrp(global, &pool, &group),
         Verb::ExplainPool(pool, pv) => pools::explain(global, &pool, pv.as_deref()),
+        Verb::CheckPools => check(global, "/v1/pool-check"),
         Verb::ExplainLu(name) => pools::explain_lu(global, &name),
         Verb::Target(TargetVerb::AddLun { target, luns, how }) => {
             lists::change(global, List::Luns, &target, Act::Add(&luns), how)
@@ -112,7 +113,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             lists::change(global, List::Members, &zone, Act::Remove(&members), how)
         }
         Verb::Network(NetworkVerb::Trace(args)) => trace::trace(global, &args),
-        Verb::Sea(SeaVerb::Check) => check_seas(global),
+        Verb::Sea(SeaVerb::Check) => check(global, "/v1/sea-check"),
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;
             let how = How { dry_run: false, force: args.force, no_wait: args.no_wait };
@@ -222,18 +223,18 @@ fn each(
     failed.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }
 
-/// `sea check`
-fn check_seas(global: &Global) -> Result<(), Failure> {
-    let found: ItemList<FindingView> = Client::new(global)?.get("/v1/sea-check")?;
-    print(global, &found.items, |items| {
-        let text = |one: &FindingView| {
-            let FindingView { severity, rule, place, about, what, fix } = one;
-            let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
-            format!("{severity}: {place}: {rule}: {what}{about}\n  {fix}")
-        };
-        items.iter().map(text).collect::<Vec<_>>().join("\n")
-    })?;
+/// `sea check` and `pool check`
+fn check(global: &Global, path: &str) -> Result<(), Failure> {
+    let found: ItemList<FindingView> = Client::new(global)?.get(path)?;
+    print(global, &found.items, |items| items.iter().map(finding).collect::<Vec<_>>().join("\n"))?;
     if found.items.is_empty() { Ok(()) } else { Err(Failure::Found) }
+}
+
+fn finding(one: &FindingView) -> String {
+    let FindingView { severity, rule, place, about, what, arithmetic, fix } = one;
+    let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+    let numbers = if arithmetic.is_empty() { String::new() } else { format!("\n  {arithmetic}") };
+    format!("{severity}: {place}: {rule}: {what}{about}{numbers}\n  {fix}")
 }
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.

@@ -181,3 +181,32 @@ fn a_pv_that_is_away_for_good_is_replaced() {
         server.ok("pool explain p0").contains("nothing is wrong with it")
     });
 }
+
+#[test]
+fn a_layout_is_held_against_rules_with_their_arithmetic() {
+    let server = Server::start(&[]);
+    server.ok("pool check");
+    let pvs = mirrored_pool(&server);
+    let rules = |server: &Server| -> Vec<String> {
+        let output = server.run("pool check -o json");
+        assert_eq!(output.status.code(), Some(8), "{output:?}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rules = found.as_array().unwrap().iter();
+        rules.map(|one| one["rule"].as_str().unwrap().to_owned()).collect()
+    };
+    server.until("an open pool", |server| state(server) == "open");
+    // All of them are files of one file system, which may or may not have room for them.
+    let found = rules(&server);
+    assert_eq!(found.first().map(String::as_str), Some("one-disk"), "{found:?}");
+    let more = pv(&server, "e", 20);
+    server.ok(&format!("pv add p0 {} --failgrp Mirror", more.display()));
+    server.until("unequal groups", |server| {
+        rules(server).iter().any(|rule| rule == "unequal-groups")
+    });
+    let text = String::from_utf8(server.run("pool check").stdout).unwrap();
+    assert!(text.contains("advice: p0: unequal-groups: "), "{text}");
+    assert!(text.contains("2816MiB - 1536MiB = 1280MiB that nothing can use"), "{text}");
+    away(&pvs[3..]);
+    server.kill_plane();
+    server.until("a PV that is away", |server| rules(server).iter().any(|rule| rule == "pv-away"));
+}
