@@ -10,6 +10,7 @@ mod client;
 mod media;
 mod model;
 mod steps;
+mod tally;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! What must be there, and how it is found out that it is not.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use serde_json::Value;
 use super::Options;
 use super::client::{Client, Ended, Kind};
 use super::media::{Can, Medium};
+use super::tally::Tally;
 use crate::torture::kit::{Dice, folder};
 use crate::torture::server::{Server, send};
 use anyhow::{Context as _, Result, anyhow};
@@ -61,63 +61,6 @@ pub(super) struct Snapshot {
     pub(super) lu: u32,
     pub(super) holds: Option<u64>,
     pub(super) fresh: bool,
-}
-
-/// What was done.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) kills: [u64; 2],
-    pub(super) deaths_seen: u64,
-    pub(super) lost: u64,
-    pub(super) pvs: [u64; 3],
-    pub(super) lus: [u64; 2],
-    pub(super) snapshots: [u64; 2],
-    pub(super) rollbacks: u64,
-    pub(super) clones: u64,
-    pub(super) detached: u64,
-    pub(super) orphans: u64,
-    pub(super) full: u64,
-    pub(super) refused: u64,
-    pub(super) clients: u64,
-    pub(super) first_writes: u64,
-    pub(super) compared: u64,
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally {
-            kills: [data, control],
-            deaths_seen,
-            lost,
-            pvs: [added, removed, replaced],
-            ..
-        } = self;
-        let Tally {
-            lus: [made, gone], orphans, snapshots: [cut, dropped], rollbacks, clones, ..
-        } = self;
-        let Tally { detached, full, refused, clients, first_writes, compared, .. } = self;
-        writeln!(
-            f,
-            "{data} kills of the data plane and {control} of the control plane; {deaths_seen} seen by clients"
-        )?;
-        writeln!(
-            f,
-            "{lost} PVs went and returned; {added} added, {removed} removed, {replaced} replaced"
-        )?;
-        writeln!(
-            f,
-            "{made} LUs made, {gone} removed, {orphans} purged that were nobody's; {clones} clones, {detached} detached"
-        )?;
-        writeln!(f, "{cut} snapshots, {dropped} removed, {rollbacks} rolled back")?;
-        writeln!(
-            f,
-            "{full} times full and extended; {refused} changes refused for want of space, or because something is in use"
-        )?;
-        write!(
-            f,
-            "{clients} clients: {first_writes} first writes at least, {compared} blocks compared, 0 wrong"
-        )
-    }
 }
 
 /// What became of a change.
@@ -244,8 +187,13 @@ impl World {
                     self.done(format!("refused: `{}`: {}", words.join(" "), said(&output)));
                     return Ok(Change::Refused);
                 }
-                Some(1 | 4 | 6) if Instant::now() < deadline && cannot_now(&output) => {}
-                _ => return Err(anyhow!("`{}`: {}", words.join(" "), said(&output))),
+                _ if Instant::now() < deadline && cannot_now(&output) => {}
+                _ => {
+                    let status = self.server.status();
+                    let differs = status.and_then(|status| self.differs(&status));
+                    let state = differs.unwrap_or_else(|| "all else is well".to_owned());
+                    return Err(anyhow!("`{}`: {}; {state}", words.join(" "), said(&output)));
+                }
             }
             self.collect()?;
             self.relieve()?;
@@ -275,6 +223,7 @@ impl World {
             self.collect()?;
             self.relieve()?;
             self.purge()?;
+            self.give_up_snapshots()?;
             let problem = match self.server.status() {
                 Some(status) => self.differs(&status),
                 None => Some("it does not answer".to_owned()),
@@ -303,6 +252,11 @@ impl World {
             let volume = of("volumes", &format!("v{number}"));
             if volume["state"] != "open" {
                 return Some(format!("v{number} is {}: {}", volume["state"], volume["reason"]));
+            }
+        }
+        for (number, view) in self.snapshots_shown() {
+            if view["state"] != "made" {
+                return Some(format!("s{number} is {}: {}", view["state"], view["reason"]));
             }
         }
         let pools = self.shown();
@@ -346,6 +300,36 @@ impl World {
         Ok(())
     }
 
+    /// A snapshot that was stored while no data plane ran, and for which there is no space now, is given up.
+    fn give_up_snapshots(&mut self) -> Result<()> {
+        for (number, view) in self.snapshots_shown() {
+            let why = view["reason"].as_str().unwrap_or_default();
+            if view["state"] == "made" || !no_space(why) {
+                continue;
+            }
+            let output = self.server.ask(&["snapshot", "remove", &format!("s{number}")])?;
+            if matches!(output.status.code(), Some(0 | 7)) {
+                self.snapshots.remove(&number);
+                self.tally.refused += 1;
+                self.done(format!("give snapshot {number} up: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the model, with how they stand.
+    fn snapshots_shown(&self) -> Vec<(u32, Value)> {
+        let output = self.server.ask(&["snapshot", "list", "-o", "json"]).ok();
+        let all: Option<Value> = output.and_then(|it| serde_json::from_slice(&it.stdout).ok());
+        let all = all.unwrap_or_default();
+        let of = |number: &u32| {
+            let mut shown = all.as_array().into_iter().flatten();
+            let view = shown.find(|view| view["name"] == *format!("s{number}"));
+            (*number, view.cloned().unwrap_or_default())
+        };
+        self.snapshots.keys().map(of).collect()
+    }
+
     /// Clients that have come to their end have found their data.
     pub(super) fn collect(&mut self) -> Result<()> {
         for lu in self.lus.values_mut() {
@@ -370,6 +354,7 @@ impl World {
     /// A pool whose writers wait for space gets a PV, and its PVs that have left are gone.
     pub(super) fn relieve(&mut self) -> Result<()> {
         let views = self.shown();
+        let wanting = self.pools_that_lack_space();
         for (at, view) in views.iter().enumerate() {
             let space = &view["space"];
             let Some(shown) = space["pvs"].as_array() else { continue };
@@ -378,7 +363,8 @@ impl World {
             // Who waits goes on soon, once there is space.
             let just_now =
                 self.pools[at].extended.is_some_and(|then| then.elapsed() < Duration::from_secs(1));
-            if space["paused"].as_u64().unwrap_or_default() == 0 || just_now {
+            let wants = space["paused"].as_u64().unwrap_or_default() > 0 || wanting.contains(&at);
+            if !wants || just_now {
                 continue;
             }
             for group in 0..self.pools[at].groups() {
@@ -401,6 +387,18 @@ impl World {
         Ok(())
     }
 
+    /// Those of which an LU that was stored while no data plane ran has no space now.
+    fn pools_that_lack_space(&self) -> Vec<usize> {
+        let status = self.server.status().unwrap_or_default();
+        let lacks = |(number, lu): (&u32, &Lu)| {
+            let mut volumes = status["volumes"].as_array().into_iter().flatten();
+            let volume = volumes.find(|volume| volume["name"] == *format!("v{number}"))?;
+            let why = volume["reason"].as_str().unwrap_or_default();
+            (volume["state"] != "open" && no_space(why)).then_some(lu.pool)
+        };
+        self.lus.iter().filter_map(lacks).collect()
+    }
+
     /// Adds one, without harm: that is for `change`.
     pub(super) fn add_pv(&mut self, at: usize, group: usize) -> Result<()> {
         let number = self.next();
@@ -418,6 +416,7 @@ impl World {
             match output.status.code() {
                 Some(0 | 7) => break,
                 _ if has_pv(&self.server, name, &path) == Some(true) => break,
+                _ if self.call_back(at, &said(&output))? => {}
                 _ if Instant::now() < deadline && cannot_now(&output) => {}
                 _ => return Err(anyhow!("`{}`: {}", words.join(" "), said(&output))),
             }
@@ -426,6 +425,32 @@ impl World {
         self.pools[at].pvs.push(Pv { medium, group, away: false, leaving: false });
         self.tally.pvs[0] += 1;
         Ok(())
+    }
+
+    /// A removal that was stored while no data plane ran, and for which there is no room now, keeps its pool from being changed: it is called back.
+    fn call_back(&mut self, at: usize, said: &str) -> Result<bool> {
+        if !said.contains("has no room on the other PVs") {
+            return Ok(false);
+        }
+        let pool = &mut self.pools[at];
+        let Some(pv) = pool.pvs.iter_mut().find(|pv| pv.leaving && said.contains(&pv.path()))
+        else {
+            return Ok(false);
+        };
+        let mut words = vec!["pv", "add", pool.name];
+        let path = pv.path();
+        words.push(&path);
+        if pool.mirrored {
+            words.extend(["--failgrp", GROUPS[pv.group]]);
+        }
+        let output = self.server.ask(&words)?;
+        if matches!(output.status.code(), Some(0 | 7)) {
+            pv.leaving = false;
+            self.tally.called_back += 1;
+        } else if !cannot_now(&output) {
+            return Err(anyhow!("`{}`: {}", words.join(" "), self::said(&output)));
+        }
+        Ok(true)
     }
 }
 
@@ -475,14 +500,15 @@ fn said(output: &Output) -> String {
 
 /// A refusal that a pool in this state may give.
 fn may_be(output: &Output) -> bool {
-    let said = said(output);
-    REFUSALS.iter().any(|part| said.contains(part))
+    no_space(&said(output))
 }
 
-/// Which those are: words of the messages.
-const REFUSALS: &[&str] = &["no space", "no room", "not enough", "space"];
+/// Whether it is space that is wanting, by the words of the messages.
+fn no_space(said: &str) -> bool {
+    ["no space", "no room", "not so much"].iter().any(|part| said.contains(part))
+}
 
-/// Something that passes: a process that starts again, or that does something else first.
+/// Something that passes: a process that starts again, or that does something else first. A control plane that was just started may not know yet that a snapshot is made.
 fn cannot_now(output: &Output) -> bool {
-    matches!(output.status.code(), Some(1 | 4 | 6))
+    matches!(output.status.code(), Some(1 | 4 | 6)) || said(output).contains("not made yet")
 }

@@ -12,6 +12,8 @@ use anyhow::{Result, anyhow};
 /// Most LUs at a time.
 const LUS_MAX: usize = 7;
 const SNAPSHOTS_MAX: usize = 5;
+/// A pool that is not whole by then loses nothing.
+const AS_LONG: Duration = Duration::from_secs(10);
 
 /// What is done, and how often of all times.
 type Step = fn(&mut World) -> Result<Option<String>>;
@@ -207,10 +209,18 @@ impl World {
             self.return_all()?;
             return Ok(Some("return what was away".to_owned()));
         }
-        let views = self.shown();
-        let moves = &views[at]["space"]["balance"];
-        if !self.pools[at].is_whole(&views[at]) || moves.is_object() {
-            return Ok(None);
+        // While it is made whole again, and while something moves, it needs all of its PVs.
+        let deadline = Instant::now() + AS_LONG;
+        loop {
+            self.check()?;
+            let view = &self.shown()[at];
+            if self.pools[at].is_whole(view) && !view["space"]["balance"].is_object() {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(50));
         }
         let index = self.dice.below(self.pools[at].pvs.len());
         let pv = &mut self.pools[at].pvs[index];
