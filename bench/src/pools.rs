@@ -44,6 +44,8 @@ pub(crate) enum Pools {
     Chunks,
     /// An LU on four slow PVs, against one of these.
     Spread,
+    /// An LU of a mirrored pool on two slow PVs, against one of these; written before.
+    Mirrored { read_percent: u8, depth: u16 },
     /// Writes above a snapshot, each to a place that was not written since, and the same again.
     Snapshot(On),
     /// A thin LU that is written from its beginning to its end, against a thick one.
@@ -80,6 +82,16 @@ pub(crate) fn cases() -> Vec<(String, String, Pools)> {
         ),
         case("pool-spread", "an LU on four slow PVs, and one of these", Pools::Spread),
         case(
+            "pool-mirror-write",
+            "4 KiB writes to two slow PVs at a time, and to one of these",
+            Pools::Mirrored { read_percent: 0, depth: 1 },
+        ),
+        case(
+            "pool-mirror-read",
+            "4 KiB reads of a mirrored LU on two slow PVs, and of one of these",
+            Pools::Mirrored { read_percent: 100, depth: 64 },
+        ),
+        case(
             "pool-snapshot",
             "4 KiB writes above a snapshot, and on qcow2",
             Pools::Snapshot(On::Files),
@@ -95,6 +107,7 @@ pub(crate) fn run(stage: &mut Stage<'_>, kind: Pools) -> Result<Vec<Series>> {
         Pools::Mapped { read_percent } => mapped(stage, read_percent),
         Pools::Chunks => chunks(stage),
         Pools::Spread => spread(stage),
+        Pools::Mirrored { read_percent, depth } => mirrored(stage, read_percent, depth),
         Pools::Snapshot(on) => snapshot(stage.settled, on),
         Pools::Fill => filled(stage.settled),
     }
@@ -148,12 +161,14 @@ impl House {
     /// A pool on one PV, and an LU of it.
     fn lu(&mut self, on: On, pv_bytes: u64, lu_bytes: u64, words: &[&str]) -> Result<()> {
         let pv = self.media.make(on, "pv", pv_bytes)?;
-        self.pool(&[&pv], lu_bytes, words)
+        self.pool(&[&pv], lu_bytes, words, &[])
     }
 
-    fn pool(&self, pvs: &[&Path], lu_bytes: u64, words: &[&str]) -> Result<()> {
+    /// A pool on several PVs, with more said of it, and an LU of it, with more said of that.
+    fn pool(&self, pvs: &[&Path], lu_bytes: u64, words: &[&str], more: &[&str]) -> Result<()> {
         let pvs: Vec<String> = pvs.iter().map(|pv| pv.display().to_string()).collect();
-        self.server.ask(&["pool", "create", "p0", "--pvs", &pvs.join(",")])?;
+        let pvs = pvs.join(",");
+        self.server.ask(&[&["pool", "create", "p0", "--pvs", &pvs], more].concat())?;
         let size = lu_bytes.to_string();
         self.server
             .ask(&[&["lu", "create", "lu0", "--pool", "p0", "--size", &size], words].concat())?;
@@ -231,26 +246,62 @@ fn chunks(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     ])
 }
 
-fn spread(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
-    let settled = stage.settled;
-    let disks: Vec<_> = (0..=SPREAD)
-        .map(|_| {
-            let disk = testkit::Disk::new(SPREAD_PV_MIB * MIB);
-            (disk.path(), disk)
-        })
-        .collect();
-    let house = House::new(settled)?;
-    let pvs: Vec<&Path> = disks[1..].iter().map(|(path, _)| path.as_path()).collect();
-    house.pool(&pvs, LU_MIB * MIB, &[])?;
-    let seats = [house.lu_seat("an LU on four PVs")?, house.plain(&disks[0].0)?];
-    fill(settled, &seats[0])?;
-    for (_, disk) in &disks {
+/// Disks that are as fast as the machine, yet.
+fn disks(count: usize) -> Vec<(PathBuf, testkit::Disk)> {
+    let disk = |_| {
+        let disk = testkit::Disk::new(SPREAD_PV_MIB * MIB);
+        (disk.path(), disk)
+    };
+    (0..count).map(disk).collect()
+}
+
+/// Now they have few heads.
+fn slow(disks: &[(PathBuf, testkit::Disk)]) {
+    for (_, disk) in disks {
         disk.depth(HEADS);
         disk.slow(SERVICE, SERVICE);
     }
+}
+
+fn spread(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
+    let settled = stage.settled;
+    let disks = disks(SPREAD + 1);
+    let house = House::new(settled)?;
+    let pvs: Vec<&Path> = disks[1..].iter().map(|(path, _)| path.as_path()).collect();
+    house.pool(&pvs, LU_MIB * MIB, &[], &[])?;
+    let seats = [house.lu_seat("an LU on four PVs")?, house.plain(&disks[0].0)?];
+    fill(settled, &seats[0])?;
+    slow(&disks);
     let load = LoadOptions { depth: 64, ..settled.load() };
     let series = stage.play(&[
         Contestant::driven("four PVs", &seats[0], load.clone()),
+        Contestant::driven("one disk", &seats[1], load),
+    ]);
+    // Whoever uses the disks ends before them.
+    drop(house);
+    series
+}
+
+/// Each copy is on one disk. Chunks are written to for the first time before: that each of them is marked as written to is not what is measured.
+fn mirrored(stage: &mut Stage<'_>, read_percent: u8, depth: u16) -> Result<Vec<Series>> {
+    let settled = stage.settled;
+    let disks = disks(3);
+    let house = House::new(settled)?;
+    house.pool(
+        &[&disks[1].0],
+        LU_MIB * MIB,
+        &[],
+        &["--mirror", &disks[2].0.display().to_string()],
+    )?;
+    let seats = [house.lu_seat("an LU with two copies")?, house.plain(&disks[0].0)?];
+    for seat in &seats {
+        fill(settled, seat)?;
+    }
+    slow(&disks);
+    let length = Some(LU_MIB * MIB);
+    let load = LoadOptions { depth, read_percent, length, ..settled.load() };
+    let series = stage.play(&[
+        Contestant::driven("two legs", &seats[0], load.clone()),
         Contestant::driven("one disk", &seats[1], load),
     ]);
     // Whoever uses the disks ends before them.
