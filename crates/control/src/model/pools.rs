@@ -131,7 +131,7 @@ pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
         let Some(set) = desired[Object::Pool].get(name) else { continue };
         let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
         let mut now = kept.clone();
-        note_made(desired, &mut now, snapshots);
+        note_made(desired, name, &mut now, snapshots);
         // A data plane that says nothing of its PVs has not lost them.
         let known =
             if members.is_empty() { (&kept.members, &kept.mirror) } else { (members, mirror) };
@@ -148,7 +148,7 @@ pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
 }
 
 /// Notes snapshots that were made. One that nobody wants any more is doomed.
-fn note_made(desired: &Desired, kept: &mut Kept, made: &[SnapshotStatus]) {
+fn note_made(desired: &Desired, pool: &str, kept: &mut Kept, made: &[SnapshotStatus]) {
     for SnapshotStatus { id, made_ms, lus } in made {
         let asked = kept.snapshots.iter_mut().find(|(_, frozen)| frozen.id == *id);
         let Some((_, frozen)) = asked else {
@@ -163,7 +163,9 @@ fn note_made(desired: &Desired, kept: &mut Kept, made: &[SnapshotStatus]) {
         let named = |number: u32| {
             let files = desired.allocations.files.iter();
             let mut lus = files.filter(|(_, made)| number_of(made) == Some(number));
-            lus.find(|(name, _)| desired[Object::Volume].contains_key(name))
+            // Those of other pools have numbers of their own.
+            let is_here = |set: &Attributes| pool_of(set) == Some(pool);
+            lus.find(|(name, _)| desired[Object::Volume].get(*name).is_some_and(is_here))
         };
         let of = |lu: &protocol::message::FrozenStatus| {
             let (volume, _) = named(lu.lu)?;

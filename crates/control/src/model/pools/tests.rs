@@ -103,6 +103,27 @@ fn a_snapshot_is_asked_for_until_it_is_known_to_be_made_and_a_clone_waits_for_it
     assert_eq!((doomed(&nothing), doomed(&given_up)), (false, true));
 }
 
+/// Numbers are those of a pool: an LU of another one that has the same is not what a snapshot is of.
+#[test]
+fn a_snapshot_is_of_the_lu_of_its_own_pool() {
+    let text = "[pool.a]\npvs=\"/a\"\n[pool.b]\npvs=\"/b\"\n\
+        [volume.a0]\nkind=\"lu\"\npool=\"a\"\nsize=\"1GiB\"\n\
+        [volume.b0]\nkind=\"lu\"\npool=\"b\"\nsize=\"1GiB\"\n[snapshot.s]\nvolumes=\"b0\"\n";
+    let mut desired = config::read(text).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    for (volume, pool) in [("a0", "a"), ("b0", "b")] {
+        let pool = resolve::wanted(&desired, "main", &samples::paths()).pools[pool].uuid.clone();
+        let identity = Some(FileIdentity::Lu { pool, number: 7, bytes: 4096 });
+        let found = files::Found { path: None, identity };
+        files::learn(&mut desired, &[(volume.to_owned(), found)].into(), &samples::paths());
+    }
+    let lus = vec![protocol::message::FrozenStatus { lu: 7, number: 9, bytes: 4096 }];
+    let snapshots = vec![SnapshotStatus { id: 1, made_ms: 12, lus }];
+    learn(&mut desired, &Opened::from([("b".to_owned(), Open { snapshots, ..Open::default() })]));
+    let lus = &desired.frozen("s").unwrap().lus;
+    assert_eq!(lus.keys().collect::<Vec<_>>(), ["b0"]);
+}
+
 #[test]
 fn pvs_that_come_and_go_are_told_until_they_have() {
     let mut desired = config::read(LU).unwrap();
