@@ -408,11 +408,12 @@ impl Explorer {
         let others = world.had_lost.iter().any(|pv| *pv != gone);
         let rests = lost.is_some() || world.had_lost.is_empty();
         let group = |pv: usize| (superblock.members[pv].tier, superblock.members[pv].group);
-        // One that leaves may have left by what the image has.
-        let stays = |pv: &usize| {
-            let state = superblock.members[*pv].state;
-            state.is_there() && state != MemberState::Leaving
+        // One that leaves and has nothing any more may be gone in the image already.
+        let going = |pv: usize| {
+            let mut leaving = world.pool.removals();
+            leaving.any(|it| usize::from(it.pv) == pv && it.moved == it.planned)
         };
+        let stays = |pv: &usize| superblock.members[*pv].state.is_there() && !going(*pv);
         let all: Vec<usize> = (0..members).filter(stays).collect();
         let group_is_there =
             all.iter().any(|pv| *pv != usize::from(gone) && group(*pv) == group(gone.into()));

@@ -349,9 +349,12 @@ impl Pool {
         }
     }
 
-    /// A checkpoint would give space to those who wait for it.
+    /// A checkpoint would give space to those who wait for it, or let a PV go that has nothing else.
     pub(super) fn wants_containers(&self) -> bool {
-        !self.layered.held.is_empty() && self.paused() > 0
+        let mut held = self.layered.held.iter().flat_map(|(_, chunks)| chunks);
+        let empties =
+            |id: &ChunkId| self.members.waits_for_nothing(id.pv) && self.used_of(id.pv) == 0;
+        held.clone().next().is_some() && self.paused() > 0 || held.any(empties)
     }
 
     /// A root is durable.

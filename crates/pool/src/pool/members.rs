@@ -154,6 +154,11 @@ impl Members {
         self.stirred = true;
     }
 
+    /// Whether a PV leaves and nothing is on its way from it.
+    pub(super) fn waits_for_nothing(&self, pv: u16) -> bool {
+        self.leaving.get(&pv).is_some_and(|leaving| !leaving.last && leaving.moving.is_empty())
+    }
+
     /// Members have changed: a plan is made.
     pub(super) fn is_uneven(&mut self) {
         self.uneven = true;

@@ -74,6 +74,26 @@ fn a_pv_is_removed_when_what_it_has_is_elsewhere() {
     assert_eq!(pool.removals().count(), 0);
 }
 
+/// What snapshots and clones had on it comes free while it leaves: that nobody else writes does not keep it.
+#[test]
+fn a_pv_on_which_containers_come_free_last_is_removed() {
+    use super::layers::{C, S, delete, world_of};
+    for (pv, later) in (0..3).flat_map(|pv| (0..60).map(move |later| (pv, later))) {
+        let mut world = world_of("above");
+        let tag = world.submit(Request::RemovePv { pv });
+        for _ in 0..later {
+            world.step();
+        }
+        for lu in [A, S, C] {
+            ask(&mut world, delete(lu));
+        }
+        while world.step() {}
+        assert!(!world.oracle.is_open(tag), "PV {pv}, {later} steps later");
+        let state = world.pool.superblock().members[usize::from(pv)].state;
+        assert_eq!(state, MemberState::Gone, "PV {pv}, {later} steps later");
+    }
+}
+
 #[test]
 fn a_removal_is_called_back_and_what_has_moved_comes_back() {
     let mut world = pool_of(30, 6);
