@@ -201,6 +201,8 @@ impl Launcher for ProcessLauncher {
             log.map_or_else(Stdio::inherit, Stdio::from)
         };
         command.stdin(Stdio::null()).stdout(output()).stderr(output());
+        // What the server may (uplinks take capabilities) a data plane has no need of. A kernel without such sets hands nothing on.
+        let _ = rustix::thread::clear_ambient_capability_set();
         let written = std::fs::metadata(&self.log).map_or(0, |log| log.len());
         self.child = Some(command.spawn().map_err(|error| at(&self.program, &error))?);
         let deadline = Instant::now() + START_TIMEOUT;

@@ -273,3 +273,38 @@ fn elsewhere_inside() {
     let why = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(!missing.status.success() && why.contains("/run/netns/no-such"), "{why}");
 }
+
+/// Whom systemd gives a capability hands it on to what it starts.
+#[test]
+fn what_the_server_may_its_data_plane_may_not() {
+    if !testkit::is_root("capabilities") {
+        return;
+    }
+    let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
+    let log = std::fs::File::create(server.path("serve.log")).unwrap();
+    let child = Command::new("setpriv")
+        .args(["--securebits=+noroot", "--inh-caps=-all,+net_admin,+sys_admin"])
+        .args(["--ambient-caps=-all,+net_admin,+sys_admin", env!("CARGO_BIN_EXE_trunkline")])
+        .args(["serve", "--dir"])
+        .arg(server.dir.path())
+        .env_remove("JOURNAL_STREAM")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let own = child.id();
+    server.child = Some(child);
+    server.until("the server", |server| {
+        server.try_status().is_some_and(|status| status["dataplanes"][0]["state"] == "running")
+    });
+    let has = |process: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let all = status.lines().filter_map(|line| line.strip_prefix("CapPrm:\t"));
+        all.map(|set| u64::from_str_radix(set, 16).unwrap()).next().unwrap()
+    };
+    assert_eq!(has(own), 1 << 12 | 1 << 21);
+    assert_eq!(has(server.plane_pid().as_raw_nonzero().get().cast_unsigned()), 0);
+    server.kill_plane();
+    assert_eq!(has(server.plane_pid().as_raw_nonzero().get().cast_unsigned()), 0);
+}
