@@ -8,6 +8,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use spec::{UplinkKind, UplinkSpec};
 
+use super::{Answer, KNOWS_NAMESPACES, Opener, Question, locked, out_of_turn};
+
 /// An interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Interface {
@@ -74,5 +76,48 @@ pub fn open_uplink(
     match spec.kind {
         UplinkKind::Tap => Interface::of(spec).tap(spec.mtu),
         UplinkKind::Packet => Interface::of(spec).packet(beside, shared),
+    }
+}
+
+impl Opener {
+    /// As [`open_uplink`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn uplink(
+        &self,
+        spec: &UplinkSpec,
+        beside: Option<BorrowedFd<'_>>,
+        shared: bool,
+    ) -> io::Result<OwnedFd> {
+        let interface = Interface::of(spec);
+        self.knows(&interface)?;
+        match spec.kind {
+            UplinkKind::Tap => self.descriptor(&Question::Tap { interface, mtu: spec.mtu }, None),
+            UplinkKind::Packet => self.descriptor(&Question::Packet { interface, shared }, beside),
+        }
+    }
+
+    /// One that does not know of namespaces would look into its own.
+    fn knows(&self, interface: &Interface) -> io::Result<()> {
+        let line = locked(&self.line);
+        if interface.netns.is_some() && line.connection.is_some() && line.minor < KNOWS_NAMESPACES {
+            return Err(io::Error::other("the control plane is of an earlier version"));
+        }
+        Ok(())
+    }
+
+    /// As [`Interface::is_up`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn link(&self, interface: Interface) -> io::Result<bool> {
+        self.knows(&interface)?;
+        match self.ask(&Question::Link { interface }, None)?.0 {
+            Answer::Link(up) => Ok(up),
+            _ => Err(out_of_turn()),
+        }
     }
 }
