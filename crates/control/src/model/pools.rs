@@ -165,7 +165,7 @@ fn note_made(desired: &Desired, pool: &str, kept: &mut Kept, made: &[SnapshotSta
             let mut lus = files.filter(|(_, made)| number_of(made) == Some(number));
             // Those of other pools have numbers of their own.
             let is_here = |set: &Attributes| pool_of(set) == Some(pool);
-            lus.find(|(name, _)| desired[Object::Volume].get(*name).is_some_and(is_here))
+            lus.find(|(name, _)| desired[Object::Volume].get(name).is_some_and(is_here))
         };
         let of = |lu: &protocol::message::FrozenStatus| {
             let (volume, _) = named(lu.lu)?;
