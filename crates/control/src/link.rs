@@ -217,7 +217,9 @@ impl Link for SocketLink {
             }
             Request::Rollback(_) => (10, "roll LUs back"),
             Request::Detach(_) => (13, "detach LUs"),
-            Request::PutPool(spec) if !spec.tiers.is_empty() => (18, "have tiers in storage pools"),
+            Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
+                (18, "have tiers in storage pools")
+            }
             Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
                 if lu.tier.unwrap_or(0) != 0 =>
             {

@@ -247,8 +247,8 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
             == *now
     };
     let other = |now: &PoolSpec, then: &PoolSpec| {
-        let PoolSpec { pvs, mirror, tiers, leaving, doomed, snapshots, .. } = now.clone();
-        let then = PoolSpec { pvs, mirror, tiers, ..then.clone() };
+        let PoolSpec { pvs, mirror, tiers, placed, leaving, doomed, snapshots, .. } = now.clone();
+        let then = PoolSpec { pvs, mirror, tiers, placed, ..then.clone() };
         !same(now, &PoolSpec { leaving, doomed, snapshots, ..then })
     };
     let goes =

@@ -179,6 +179,7 @@ fn run_lu(shares: bool) {
         fresh: true,
         mirror: Vec::new(),
         tiers: Vec::new(),
+        placed: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -30,6 +30,7 @@ fn a_pv_that_failed_is_looked_for_and_used_again_while_a_client_works() {
         pvs: paths[..3].to_vec(),
         mirror: vec![paths[2].clone()],
         tiers: Vec::new(),
+        placed: Vec::new(),
         shadow: memory.path().join("shadow"),
         fresh: true,
         joining: Vec::new(),

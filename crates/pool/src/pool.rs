@@ -135,6 +135,14 @@ pub enum Request {
         /// Its chunks from now on.
         chunks: u32,
     },
+    /// The LU is in this tier: what it gets from now on comes from there, and what it has elsewhere moves there by itself afterwards ([`Pool::balance`]), also after the pool was opened again.
+    /// Not one that shares what it holds, and not where it has no room.
+    SetTier {
+        /// The LU.
+        lu: u32,
+        /// Its tier from now on.
+        tier: u8,
+    },
     /// Read.
     Read(Extent),
     /// Write; with `durable`, as if a flush of it followed.
@@ -608,6 +616,7 @@ impl Pool {
             Request::Create { chunks, thick, tier } => self.create(tag, chunks, thick, tier),
             Request::Delete { lu } => self.delete(tag, lu),
             Request::Resize { lu, chunks } => self.resize(tag, lu, chunks),
+            Request::SetTier { lu, tier } => self.set_tier(tag, lu, tier),
             Request::Read(extent) => self.begin_pieces(tag, extent, PieceKind::Read),
             Request::Write { extent, durable } => {
                 self.begin_pieces(tag, extent, PieceKind::Write { durable });

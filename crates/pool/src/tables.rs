@@ -274,6 +274,12 @@ impl Tables {
         }
     }
 
+    /// Chunks of an LU that are on PVs of other tiers than its own.
+    pub(crate) fn astray(&self, lu: &Lu) -> u32 {
+        let elsewhere = lu.pvs.iter().filter(|(pv, _)| self.pvs[usize::from(**pv)].tier != lu.tier);
+        elsewhere.map(|(_, legs)| legs).sum()
+    }
+
     /// Chunks of LUs, with the leg, that a PV has.
     pub(crate) fn legs_on(&self, pv: u16) -> Vec<((u32, u32), u8)> {
         let whose = self.pvs[usize::from(pv)].whose.iter();
@@ -290,7 +296,7 @@ impl Tables {
         self.pvs[usize::from(id.pv)].generations[id.chunk as usize]
     }
 
-    fn set_generation(&mut self, id: ChunkId, generation: u16) {
+    pub(crate) fn set_generation(&mut self, id: ChunkId, generation: u16) {
         self.pvs[usize::from(id.pv)].generations[id.chunk as usize] = generation;
     }
 
@@ -480,6 +486,11 @@ impl Tables {
         if record.vchunk == 0 || u64::from(record.vchunk) > most.max(before.into()) {
             return wrong("an LU without chunks, or far larger than the pool");
         }
+        let tier = match record.aux.checked_sub(1).map(u8::try_from) {
+            Some(Err(_)) => return wrong("no such tier"),
+            Some(Ok(tier)) => Some(tier),
+            None => None,
+        };
         for vchunk in record.vchunk..before {
             for leg in 0..legs {
                 let entry = self.lus.get(&record.lu).map(|lu| lu.legs_of(vchunk)[usize::from(leg)]);
@@ -490,6 +501,8 @@ impl Tables {
             }
         }
         if let Some(lu) = self.lus.get_mut(&record.lu) {
+            // The legs that it has elsewhere move there.
+            lu.tier = tier.unwrap_or(lu.tier);
             lu.chunks = record.vchunk;
             lu.map.resize(record.vchunk as usize * usize::from(legs), Entry::default());
         }
@@ -497,7 +510,7 @@ impl Tables {
         Ok(())
     }
 
-    fn map_chunk(&mut self, record: &Record) -> Result<(), Contradiction> {
+    pub(crate) fn map_chunk(&mut self, record: &Record) -> Result<(), Contradiction> {
         let wrong = |what| Err(Contradiction { what, record: *record });
         let id = ChunkId { pv: record.pv, chunk: record.chunk };
         match self.whose(id) {

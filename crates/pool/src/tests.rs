@@ -13,6 +13,7 @@ mod members;
 mod mirror;
 mod opened;
 mod oracle;
+mod tiers;
 mod world;
 
 use disk::{Image, Pages, Part, Write};

@@ -55,6 +55,7 @@ impl Place {
             fresh: true,
             mirror: Vec::new(),
             tiers: Vec::new(),
+            placed: Vec::new(),
             joining: Vec::new(),
             leaving: Vec::new(),
             doomed: Vec::new(),

@@ -298,6 +298,24 @@ impl PoolHandle {
         })
     }
 
+    /// Lets an LU be in a tier: what it has elsewhere moves there by itself, also after the pool was opened again.
+    ///
+    /// # Errors
+    ///
+    /// It has no room there, or shares what it holds.
+    pub fn set_tier(&self, lu: u32, tier: u8) -> Result<(), PoolError> {
+        let (shared, request) = (Arc::clone(&self.shared), Request::SetTier { lu, tier });
+        let set = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
+        set.map(drop).map_err(|fault| {
+            let help = match fault {
+                Fault::NoSpace => "add a PV to that tier, or remove LUs from it",
+                Fault::SharesTier | Fault::MirrorTier => "until then leave it where it is",
+                _ => "see `trunkline pool show`",
+            };
+            PoolError::new(format!("LU {lu} does not go to another tier: {fault}"), help)
+        })
+    }
+
     /// A PV that is to leave stays.
     ///
     /// # Errors

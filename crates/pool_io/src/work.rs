@@ -681,7 +681,9 @@ fn error_of(fault: Fault) -> IoError {
         | Fault::PvUnfit
         | Fault::NoSnapshot
         | Fault::Needed
-        | Fault::Shares => IoError::Io,
+        | Fault::Shares
+        | Fault::SharesTier
+        | Fault::MirrorTier => IoError::Io,
     }
 }
 

@@ -26,6 +26,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         fresh: true,
         mirror: Vec::new(),
         tiers: Vec::new(),
+        placed: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

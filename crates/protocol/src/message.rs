@@ -507,6 +507,11 @@ fn is_first(tier: &u8) -> bool {
     *tier == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_nothing(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
 fn is_active(state: &PvState) -> bool {
     *state == PvState::Active
 }
@@ -525,6 +530,9 @@ pub struct LuStatus {
     /// Its tier.
     #[serde(default, skip_serializing_if = "is_first")]
     pub tier: u8,
+    /// What of it is on PVs of other tiers, and moves to its own.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub astray_bytes: u64,
     /// It is a snapshot of this LU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u32>,

@@ -37,6 +37,9 @@ pub struct PoolSpec {
     /// Numbers of LUs that are no longer wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doomed: Vec<u32>,
+    /// LUs that are to be in a tier, and move there where they are in another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placed: Vec<PlacedLu>,
     /// Snapshots to be made, of which it is not known that they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotSpec>,
@@ -49,6 +52,15 @@ pub struct TierSpec {
     pub tier: u8,
     /// Its PVs.
     pub pvs: Vec<PathBuf>,
+}
+
+/// An LU, and the tier in which it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedLu {
+    /// Its number.
+    pub lu: u32,
+    /// The number of the tier.
+    pub tier: u8,
 }
 
 impl PoolSpec {

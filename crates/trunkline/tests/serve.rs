@@ -34,6 +34,8 @@ mod signals;
 mod sizes;
 #[path = "serve/snapshots.rs"]
 mod snapshots;
+#[path = "serve/tiers.rs"]
+mod tiers;
 #[path = "serve/tokens.rs"]
 mod tokens;
 #[path = "serve/uplinks.rs"]

@@ -45,9 +45,12 @@ const PV_BYTES: [OfPv; 2] = [
     ("pv_free", "What of the PV is nobody's", |pv| pv.free_bytes),
 ];
 
-const LU_BYTES: [OfLu; 2] = [
+const LU_BYTES: [OfLu; 3] = [
     ("lu_size", "What the LU has", |lu| lu.size_bytes),
     ("lu_used", "What of the LU has been written", |lu| lu.used_bytes),
+    ("lu_astray", "What of the LU is on PVs of other tiers, and moves to its own", |lu| {
+        lu.astray_bytes
+    }),
 ];
 
 fn moves(pool: &PoolView) -> impl Iterator<Item = &crate::server::MovesView> {

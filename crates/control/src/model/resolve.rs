@@ -201,11 +201,13 @@ fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
     }
 }
 
-/// Says in which tier of its pool an LU is to be. One that is made of a snapshot is where that is.
+/// Says in which tier of its pool an LU is to be made. One that is made of a snapshot is where that is.
 fn in_tier(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
-    if let VolumeKind::Lu(lu) = &mut spec.kind {
-        let fresh = lu.fresh && lu.snapshot.is_none();
-        lu.tier = pools::tiers::of_lu(desired, set, fresh);
+    if let VolumeKind::Lu(lu) = &mut spec.kind
+        && lu.fresh
+        && lu.snapshot.is_none()
+    {
+        lu.tier = pools::tiers::of_lu(desired, set);
     }
 }
 

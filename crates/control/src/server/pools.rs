@@ -53,7 +53,7 @@ pub struct PoolView {
     pub paused: u64,
     /// Writes that have waited for space since its data plane opened it.
     pub pauses: u64,
-    /// Chunks that move to where less is, since PVs have come or gone, while some do.
+    /// Chunks that move to where less is, since PVs have come or gone, or to the tiers of their LUs, while some do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<MovesView>,
     /// PVs that were away get what they missed: how far that is, while some do.
@@ -155,6 +155,9 @@ pub struct LuView {
     /// Its tier.
     #[serde(default)]
     pub tier: String,
+    /// What of it is on PVs of other tiers, and moves to its own.
+    #[serde(default)]
+    pub astray_bytes: u64,
     /// It shares what it holds with snapshots or clones, or has not yet got rid of what it shared.
     #[serde(default)]
     pub shares: bool,
@@ -272,6 +275,7 @@ impl PoolView {
             used_bytes: lu.mapped_bytes,
             thick: lu.thick,
             tier: tier_name(lu.tier),
+            astray_bytes: lu.astray_bytes,
             shares: lu.shares,
             detaching: lu.detaching.as_ref().map(MovesView::of),
         };

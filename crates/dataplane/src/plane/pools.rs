@@ -12,7 +12,7 @@ use protocol::message::{
     DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
     PvStatus, Reply, Request, RollbackSpec, SnapshotStatus, TierStatus,
 };
-use spec::{LuSpec, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
+use spec::{LuSpec, PlacedLu, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
 use super::going::{self, Subject};
 use super::{Plane, State, failure, in_use, not_found};
@@ -153,9 +153,9 @@ impl Kit {
             Some(open) => {
                 let PoolSpec { fresh, pvs, mirror, tiers, joining, leaving, .. } =
                     open.spec.clone();
-                let PoolSpec { doomed, snapshots, .. } = open.spec.clone();
+                let PoolSpec { placed, doomed, snapshots, .. } = open.spec.clone();
                 let there = PoolSpec { fresh, pvs, mirror, tiers, joining, ..spec.clone() };
-                let there = PoolSpec { leaving, doomed, snapshots, ..there };
+                let there = PoolSpec { placed, leaving, doomed, snapshots, ..there };
                 if there != open.spec {
                     let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
@@ -166,8 +166,8 @@ impl Kit {
             None => {
                 let handle = self.open_pool(&spec)?;
                 let pvs = handle.view().pvs.into_iter().map(|pv| pv.path).collect();
-                let (doomed, snapshots) = (Vec::new(), Vec::new());
-                let spec = PoolSpec { doomed, snapshots, pvs, ..spec.clone() };
+                let (doomed, snapshots, placed) = (Vec::new(), Vec::new(), Vec::new());
+                let spec = PoolSpec { placed, doomed, snapshots, pvs, ..spec.clone() };
                 OpenPool { spec, handle, let_go: 0, made: BTreeMap::new(), closes: false }
             }
         };
@@ -187,6 +187,14 @@ impl Kit {
         self.snapshots(&mut open, &spec.snapshots)?;
         self.let_go(&mut open)?;
         self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
+        // What hinders an LU hinders no other, and no PV.
+        let place = |placed: &PlacedLu| match placed_otherwise(&open.handle, *placed) {
+            true => open.handle.set_tier(placed.lu, placed.tier),
+            false => Ok(()),
+        };
+        let placed: Vec<Result<(), PoolError>> = spec.placed.iter().map(place).collect();
+        let placed: Result<(), PoolError> = placed.into_iter().collect();
+        placed.map_err(|error| pool_failure(&spec.name, &error))?;
         open.spec = spec;
         self.keep(&open);
         Ok(())
@@ -351,6 +359,7 @@ impl OpenPool {
             mapped_bytes: u64::from(lu.allocated) * CHUNK,
             thick: lu.thick,
             tier: lu.tier,
+            astray_bytes: u64::from(lu.astray) * CHUNK,
             origin: lu.origin,
             shares: lu.shares,
             detaching: view.detaching.get(&lu.lu).copied().map(progress),
@@ -379,6 +388,12 @@ impl OpenPool {
     pub(super) fn close(&self) {
         self.handle.clone().close();
     }
+}
+
+/// Whether an LU is there and in another tier.
+fn placed_otherwise(pool: &PoolHandle, placed: PlacedLu) -> bool {
+    let lus = pool.view().lus;
+    lus.iter().any(|lu| lu.lu == placed.lu && lu.tier != placed.tier)
 }
 
 /// Who has a PV.

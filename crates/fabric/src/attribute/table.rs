@@ -64,8 +64,8 @@ objects! {
             "The storage pool of an LU.";
         THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
-        TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Fixed, "",
-            "The tier of its pool that it is cut from: disks of one kind. `trunkline pool show` has those that there are.";
+        TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Live, "",
+            "The tier of its pool that it is cut from: disks of one kind. `trunkline tier list` has those that there are. Set to another, what it has moves there while clients work.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",
             "The snapshot of which an LU is made: it begins with what that holds, has its size, and takes space for what is written since. `NAME`, or `NAME:VOLUME` where \
              the snapshot is of several. `trunkline lu clone` sets it.";

@@ -132,7 +132,7 @@ impl Cuts {
             }
             Request::Read(extent) => rolls && self.is_of(extent.lu),
             Request::Flush { lu } => (rolls || settles) && self.is_of(lu),
-            Request::Delete { .. } | Request::Resize { .. } => true,
+            Request::Delete { .. } | Request::Resize { .. } | Request::SetTier { .. } => true,
             _ => false,
         }
     }

@@ -5,7 +5,7 @@
 //!       ──► chunks that lack a leg get one on the PVs of its failure group ──► a checkpoint, and the superblock that says *gone* ──► answered
 //! ```
 //!
-//! A PV that is away has what was not changed since, which a PV that [returns](returns) claims. From *dismissed* on nothing waits for that: chunks lose their activity although it is away, and so it must never be asked again.
+//! A PV that is away has what was not changed since, which a PV that returns claims. From *dismissed* on nothing waits for that: chunks lose their activity although it is away, and so it must never be asked again.
 //! Until it is *gone* chunks may have their only leg in another failure group, of which no PV can be done without. Nothing is written to it, neither then nor later: whoever is at its path by then has a superblock of an older
 //! epoch, and is no member.
 //!

@@ -26,6 +26,16 @@ pub enum Fault {
     /// The LU shares what it holds.
     #[error("the LU shares what it holds with a snapshot or had one, and cannot change its size")]
     Shares,
+    /// … and its chunks are theirs as well.
+    #[error(
+        "the LU shares what it holds with a snapshot, or is a clone, and stays in its tier: remove its snapshots, or detach it"
+    )]
+    SharesTier,
+    /// Chunks with two legs do not go from one tier to another.
+    #[error(
+        "LUs of a mirrored pool stay in their tier: make one in the other tier, and let the guest copy"
+    )]
+    MirrorTier,
     /// Others need what is in its own space.
     #[error("snapshots or clones need what the LU has: remove those first, or detach the clones")]
     Needed,

@@ -97,8 +97,47 @@ impl Pool {
         self.waiters.entry(txn).or_default().push(Waiter::Resized(tag, lu));
     }
 
+    /// Moves an LU to another tier: from the record on, what is elsewhere is [astray](crate::tables::Tables::astray).
+    pub(super) fn set_tier(&mut self, tag: u64, lu: u32, tier: u8) {
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+            return self.answer(tag, Err(Fault::NoSuchLu));
+        };
+        if self.resizing.contains_key(&lu) {
+            return self.answer(tag, Err(Fault::Busy));
+        }
+        if known.tier == tier {
+            return self.answer(tag, Ok(Reply::Done));
+        }
+        // A leg of a chunk on its way could be in either tier, and what is judged of PVs that are away is judged by tier.
+        if known.legs > 1 {
+            return self.answer(tag, Err(Fault::MirrorTier));
+        }
+        if known.beneath != 0 || known.role != Role::Lu {
+            return self.answer(tag, Err(Fault::SharesTier));
+        }
+        // What it has there from a move before this needs no room.
+        let there =
+            known.pvs.iter().filter(|(pv, _)| self.tables.pvs[usize::from(**pv)].tier == tier);
+        let there: u32 = there.map(|(_, legs)| legs).sum();
+        let all = if known.thick { known.chunks } else { known.mapped };
+        let chunks = all.saturating_sub(there);
+        let promised = Promised { tier, legs: known.legs, chunks };
+        if self.legs_of_tier(tier) != known.legs || !self.has_room(promised) {
+            return self.answer(tag, Err(Fault::NoSpace));
+        }
+        let chunks = known.chunks;
+        self.resizing.insert(lu, chunks);
+        let aux = u32::from(tier) + 1;
+        let record =
+            Record { lu, vchunk: chunks, aux, owner: self.slot, ..Record::of(Kind::LuResize) };
+        let txn = self.log.append(vec![record]);
+        self.promised.insert(txn, vec![promised]);
+        self.waiters.entry(txn).or_default().push(Waiter::Resized(tag, lu));
+    }
+
     pub(super) fn resized(&mut self, tag: u64, lu: u32) {
         self.resizing.remove(&lu);
+        self.goes_astray(lu);
         let chunks = self.chunks_of(lu);
         self.slots.retain(|key, _| key.0 != lu || key.1 < chunks);
         self.answer(tag, Ok(Reply::Done));

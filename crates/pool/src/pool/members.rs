@@ -12,6 +12,7 @@
 //! nothing. A crash leaves the members before or those after. One that leaves goes on leaving when the pool is opened again.
 //!
 //! When PVs have come or gone, or the pool was opened, chunks move to where less is: a [plan](crate::rebalance) is made once and carried out. What is not where the plan has it any more is left out.
+//! Before that those move that are on PVs of another tier than their LU's. What they need in its tier is [set aside](Pool::set_aside) until they are there.
 
 use super::*;
 use crate::format::{
@@ -95,11 +96,25 @@ pub(super) struct Members {
     stirred: bool,
     /// Members have changed since a plan was made.
     uneven: bool,
-    plan: VecDeque<Move>,
+    plan: VecDeque<Planned>,
+    /// The plan is of chunks that are astray.
+    gathers: bool,
+    /// LUs and layers that may have some.
+    astray: BTreeSet<u32>,
+    /// Some had nowhere to go.
+    crowded: bool,
     balancing: BTreeSet<(u32, u32)>,
     balance: Balance,
     /// Writes that erase a PV that is gone, and who waits for it.
     erasing: BTreeMap<u16, (u32, Vec<u64>)>,
+}
+
+/// A move of the plan; without a goal, to where most is free in the LU's tier.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    held: Held,
+    from: u16,
+    to: Option<u16>,
 }
 
 /// How far the removal of a PV is.
@@ -500,41 +515,125 @@ impl Pool {
                 return;
             }
             self.members.uneven = false;
-            self.members.plan = self.plan();
-            let planned = self.members.plan.len() as u32;
-            self.members.balance = Balance { planned, over: 0, failed: 0 };
+            let astray = self.plan_astray();
+            self.members.gathers = !astray.is_empty();
+            let plan = if astray.is_empty() { self.plan() } else { astray };
+            self.take_plan(plan);
         }
         while self.members.balancing.len() < MOVES_AT_ONCE {
-            let Some(Move { held, from, to }) = self.members.plan.pop_front() else { return };
+            let Some(Planned { held, from, to }) = self.members.plan.pop_front() else {
+                let members = &self.members;
+                // What could not be copied goes first when it is tried again.
+                let done = members.balancing.is_empty() && members.balance.failed == 0;
+                if !done || !members.gathers {
+                    return;
+                }
+                let before = members.balance.planned as usize;
+                let left = self.plan_astray();
+                self.members.crowded = !left.is_empty();
+                // Each time fewer, so that it ends.
+                self.members.gathers = !left.is_empty() && left.len() < before;
+                let plan = if self.members.gathers { left } else { self.plan() };
+                if plan.is_empty() {
+                    return;
+                }
+                self.take_plan(plan);
+                continue;
+            };
             let key = (held.lu, held.vchunk);
+            if self.members.balancing.contains(&key) {
+                // Its other leg is on its way.
+                self.members.plan.push_front(Planned { held, from, to });
+                return;
+            }
             let lu = self.tables.lus.get(&held.lu).filter(|_| self.has_space(held.lu));
             let lu = lu.filter(|_| held.vchunk < self.chunks_of(held.lu));
             let entry =
                 lu.and_then(|lu| lu.legs_of(held.vchunk).get(usize::from(held.leg)).copied());
             let there = entry.and_then(|entry| entry.chunk()).is_some_and(|id| id.pv == from);
-            let fits = self.tables.pvs[usize::from(to)].state == MemberState::In;
-            if !there || !fits || self.free_of(to) == 0 || !self.members.balancing.insert(key) {
+            let fits = |to: &u16| {
+                self.tables.pvs[usize::from(*to)].state == MemberState::In && self.free_of(*to) > 0
+            };
+            let to = to.filter(fits).or_else(|| self.target(key, from).filter(|_| to.is_none()));
+            let Some(to) = to.filter(|_| there) else {
                 self.members.balance.over += 1;
                 continue;
-            }
+            };
+            self.members.balancing.insert(key);
             self.begin_own_move(Asker::Balance(key), key, held.leg, to);
         }
     }
 
+    fn take_plan(&mut self, plan: VecDeque<Planned>) {
+        self.members.balance = Balance { planned: plan.len() as u32, over: 0, failed: 0 };
+        self.members.plan = plan;
+    }
+
+    /// An LU may have chunks that are astray.
+    pub(super) fn goes_astray(&mut self, lu: u32) {
+        let known = self.tables.lus.get(&lu);
+        if known.is_some_and(|known| self.tables.astray(known) > 0) {
+            self.members.astray.insert(lu);
+            self.members.is_uneven();
+            self.members.stir();
+        }
+    }
+
+    /// There is more space: chunks that had nowhere to go may have now.
+    pub(super) fn has_more_space(&mut self) {
+        self.members.uneven |= std::mem::take(&mut self.members.crowded);
+    }
+
+    /// Chunks for which there has to be room in a tier since they are astray.
+    pub(super) fn set_aside_for_astray(&self, tier: u8) -> u64 {
+        let lus = self.members.astray.iter().filter_map(|lu| self.tables.lus.get(lu));
+        lus.filter(|lu| lu.tier == tier).map(|lu| u64::from(self.tables.astray(lu))).sum()
+    }
+
+    /// The moves of chunks that are astray, but for those of PVs that leave, which move anyway.
+    fn plan_astray(&mut self) -> VecDeque<Planned> {
+        let lus = self.tables.lus.iter();
+        let astray = lus.filter(|(_, lu)| self.tables.astray(lu) > 0);
+        let astray: BTreeSet<u32> = astray.map(|(number, _)| *number).collect();
+        let mut plan = VecDeque::new();
+        let pvs = if astray.is_empty() { Vec::new() } else { self.pvs().collect() };
+        let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
+        for pv in pvs.into_iter().filter(|pv| takes(pv.state)) {
+            let legs = self.tables.legs_on(pv.pv).into_iter();
+            let elsewhere = legs
+                .filter(|((lu, _), _)| astray.contains(lu) && self.tables.lus[lu].tier != pv.tier);
+            plan.extend(elsewhere.map(|((lu, vchunk), leg)| {
+                let held = Held { lu, vchunk, leg };
+                Planned { held, from: pv.pv, to: None }
+            }));
+        }
+        self.members.astray = astray;
+        self.members.crowded = false;
+        plan
+    }
+
     /// The moves that make all tiers even. Where LUs have two legs, each failure group for itself.
-    fn plan(&self) -> VecDeque<Move> {
+    fn plan(&self) -> VecDeque<Planned> {
         let mut domains: BTreeMap<(u8, Option<u8>), Vec<Share>> = BTreeMap::new();
         for pv in self.pvs().filter(|pv| pv.state == MemberState::In) {
             let mut lus = self.tables.lus.values();
             let pairs = lus.any(|lu| lu.tier == pv.tier && lu.legs > 1);
-            let share = Share { pv: pv.pv, size: pv.chunks - pv.own, used: pv.used };
+            let astray = self.members.astray.iter().filter_map(|lu| self.tables.lus.get(lu));
+            let astray = astray.filter(|lu| lu.tier != pv.tier);
+            let astray: u32 = astray.filter_map(|lu| lu.pvs.get(&pv.pv)).sum();
+            let size = (pv.chunks - pv.own).saturating_sub(astray);
+            let share = Share { pv: pv.pv, size, used: pv.used.saturating_sub(astray) };
             domains.entry((pv.tier, pairs.then_some(pv.group))).or_default().push(share);
         }
-        let held = |pv| {
+        let held = |pv: u16| {
+            let tier = self.tables.pvs[usize::from(pv)].tier;
             let legs = self.tables.legs_on(pv).into_iter();
+            let legs = legs
+                .filter(|((lu, _), _)| self.tables.lus.get(lu).is_none_or(|lu| lu.tier == tier));
             legs.map(|((lu, vchunk), leg)| Held { lu, vchunk, leg }).collect()
         };
-        domains.values().flat_map(|shares| rebalance::plan(shares, held)).collect()
+        let moves = domains.values().flat_map(|shares| rebalance::plan(shares, held));
+        moves.map(|Move { held, from, to }| Planned { held, from, to: Some(to) }).collect()
     }
 
     /// A move of the plan is over.

@@ -108,6 +108,8 @@ pub struct LuSpace {
     pub tier: u8,
     /// What it does not have yet is set aside for it.
     pub thick: bool,
+    /// Those of its own that are not in its tier yet, and move there.
+    pub astray: u32,
     /// It is a snapshot of this LU, which may be gone.
     pub origin: Option<u32>,
     /// It shares what it holds with a snapshot or a clone, or did: its size stays.
@@ -353,6 +355,7 @@ impl Pool {
             legs: lu.legs,
             tier: lu.tier,
             thick: lu.thick,
+            astray: self.tables.astray(lu),
             origin: (lu.role == Role::Snapshot).then_some(lu.origin),
             shares: lu.beneath != 0,
         })
@@ -366,14 +369,15 @@ impl Pool {
         groups
     }
 
-    /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have.
-    fn set_aside(&self, tier: u8) -> (u64, u64) {
+    /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have, and what is to come from other tiers.
+    pub(super) fn set_aside(&self, tier: u8) -> (u64, u64) {
         let thick = self.tables.lus.iter().filter(|(_, lu)| lu.thick && lu.tier == tier);
         let thick = thick.filter(|(number, lu)| self.sets_aside(**number, lu));
         let thick = thick.map(|(_, lu)| (lu.legs, lu.chunks - lu.mapped));
+        let astray = (0, self.set_aside_for_astray(tier));
         let promised = self.promised.values().flatten().filter(|promised| promised.tier == tier);
         let promised = promised.map(|promised| (promised.legs, promised.chunks));
-        thick.chain(promised).fold((0, 0), |(pairs, singles), (legs, chunks)| {
+        thick.chain(promised).fold(astray, |(pairs, singles), (legs, chunks)| {
             let chunks = u64::from(chunks);
             if legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) }
         })
@@ -454,6 +458,7 @@ impl Pool {
     /// Writes that wait for space, in the order in which they came, as long as there is some.
     pub(super) fn retry_full(&mut self) {
         self.members.stir();
+        self.has_more_space();
         for piece in std::mem::take(&mut self.full).take(|_| true) {
             self.advance(piece);
         }

@@ -155,6 +155,7 @@ impl World {
             Request::Move { .. }
             | Request::AddPv(_)
             | Request::RemovePv { .. }
+            | Request::SetTier { .. }
             | Request::KeepPv { .. }
             | Request::ReturnPv { .. }
             | Request::Detach { .. }

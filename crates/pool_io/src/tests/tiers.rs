@@ -94,3 +94,60 @@ fn each_tier_of_a_mirrored_pool_has_two_failure_groups_from_the_beginning() {
     assert!(pool.open_lu(&spec, &LuSpec { tier: Some(4), ..lu }).is_err());
     pool.close();
 }
+
+/// An LU goes to another tier and back while a client works, over the death of the process.
+#[test]
+fn an_lu_goes_to_another_tier_under_its_client() {
+    let mut place = place();
+    let mut pools = Pools::start().expect("a thread");
+    let mut pool = place.open(&pools);
+    let (mut lu, identity) = lu_in(&pool, None, 5);
+
+    let number = number(&identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let mut values = [0_u8; 5];
+    let mut random = Random::new(5);
+    let mut work = |bench: &mut TestBench| {
+        for _ in 0..4 {
+            let chunk = random.below(5);
+            let value = 1 + random.below(250) as u8;
+            bench.write(chunk * CHUNK_BYTES + 4096, &[value; 8192]).unwrap();
+            values[chunk as usize] = value;
+            let chunk = random.below(5);
+            let found = bench.read(chunk * CHUNK_BYTES + 4096, 8192).unwrap();
+            assert!(found == [values[chunk as usize]; 8192], "chunk {chunk}");
+        }
+    };
+    (0..20).for_each(|_| work(&mut bench));
+    let astray = |pool: &PoolHandle| -> (u8, u32) {
+        let lus = pool.view().lus;
+        let lu = lus.iter().find(|lu| lu.lu == number).expect("it is there");
+        (lu.tier, lu.astray)
+    };
+    let refused = pool.set_tier(number, 7).unwrap_err().to_string();
+    assert!(refused.contains("does not go to another tier"), "{refused}");
+    for (life, tier) in [3, 0, 3].into_iter().enumerate() {
+        pool.set_tier(number, tier).unwrap();
+        assert_eq!(astray(&pool).0, tier);
+        if life == 1 {
+            bench.close();
+            drop((lu, pool));
+            pools.stop();
+            place.spec.fresh = false;
+            pools = Pools::start().expect("a thread");
+            pool = place.open(&pools);
+            lu = old_lu(&pool, 5 * CHUNK_BYTES, &identity);
+            bench = TestBench::new(&*lu, MEMORY);
+        }
+        while astray(&pool) != (tier, 0) {
+            let view = pool.view();
+            assert!(view.balance.is_none_or(|moves| moves.moved <= moves.planned), "{view:?}");
+            work(&mut bench);
+        }
+        work(&mut bench);
+    }
+    assert_eq!(used(&pool), [(0, 0), (0, 0), (3, 5)]);
+    bench.close();
+    drop(lu);
+    pool.close();
+}

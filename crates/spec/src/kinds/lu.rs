@@ -14,7 +14,7 @@ pub struct LuSpec {
     /// Space for all of it is set aside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thick: bool,
-    /// The tier of its pool that it is made in, and moves to where it is in another; where it is said of none, it stays where it is.
+    /// The tier of its pool that it is made in; else the first. Of one that is there it says nothing: its pool does ([`crate::PoolSpec::placed`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
     /// What it is made of: the number of a snapshot. It has that one's size.

@@ -49,6 +49,8 @@ pub(crate) enum Verb {
     ExplainLu(String),
     /// LUs of a storage pool go that are nobody's.
     PurgeLus(String, Vec<u32>, bool),
+    /// An LU goes to another tier.
+    MoveLu(String, String, How),
     /// LUs share nothing any more.
     DetachLus(pools::DetachArgs),
     /// A new LU of what a snapshot holds.

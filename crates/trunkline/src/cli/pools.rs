@@ -54,6 +54,19 @@ Examples:
   trunkline lu resize lu0 20GiB
   trunkline lu resize lu0 5GiB --shrink")]
     Resize(ResizeArgs),
+    /// Let an LU go to another tier of its pool, while its clients work: what it has moves there by itself, which `pool show` tells
+    #[command(after_help = "\
+Examples:
+  trunkline lu move lu0 fast")]
+    Move {
+        /// The LU
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// The tier
+        tier: String,
+        #[command(flatten)]
+        how: How,
+    },
     /// Remove LUs, with what is in them
     #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
@@ -393,6 +406,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             LuVerb::Clone { new, snapshot } => Verb::CloneLu(new, snapshot),
             LuVerb::Detach(args) => Verb::DetachLus(args),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
+            LuVerb::Move { name, tier, how } => Verb::MoveLu(name, tier, how),
             LuVerb::Remove(args) => Verb::Remove(args),
             LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),
         };

@@ -82,6 +82,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
             done(global, &answer, dry_run)
         }
+        Verb::MoveLu(name, tier, how) => {
+            patch(global, Object::Volume, &[name], &attr::volume::TIER, Some(&tier), how)
+        }
         Verb::DetachLus(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "detach")
         }

@@ -69,7 +69,10 @@ pub(super) fn space(space: &PoolView) -> String {
     );
     let moves = space.balance.as_ref().map(|moves| {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
-        format!("\n{moved} of {planned} have moved to where less is: {}", moves.text())
+        format!(
+            "\n{moved} of {planned} have moved to where less is, or to their tier: {}",
+            moves.text()
+        )
     });
     let mut page = sums + &moves.unwrap_or_default();
     if let Some(moves) = &space.resync {
@@ -108,6 +111,9 @@ pub(super) fn lu_table(lus: &[LuView], with_tiers: bool) -> String {
         let kind = if lu.thick { "thick" } else { "thin" };
         let kind = match &lu.detaching {
             Some(moves) => format!("{kind}, being detached: {}", moves.text()),
+            None if lu.astray_bytes > 0 => {
+                format!("{kind}, {} still elsewhere", format_size(lu.astray_bytes))
+            }
             None if lu.shares => format!("{kind}, shares"),
             None => kind.to_owned(),
         };
@@ -431,6 +437,7 @@ mod tests {
             used_bytes: 1 << 28,
             thick: true,
             tier: "fast".to_owned(),
+            astray_bytes: 1 << 27,
             shares: false,
             detaching: None,
         };

@@ -371,7 +371,7 @@ fn only_of_tier(mut pool: Pool, words: &Words) -> Result<Pool, Failure> {
 
 /// `lu`
 pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    let verbs = ["-list", "-create", "-remove", "-resize", "-map", "-unmap"];
+    let verbs = ["-list", "-create", "-remove", "-resize", "-move", "-map", "-unmap"];
     match verb(words, &verbs, "lu")? {
         "-list" => of_each(context, words, lus),
         "-create" => {
@@ -401,6 +401,15 @@ pub(super) fn lu(context: &Context<'_>, words: &Words) -> Result<String, Failure
             let done: DoneView = context.client.send(Method::POST, &path, Some(&body))?;
             objects::waiting(&done.waiting)?;
             Ok(format!("Logical unit {name} is resized."))
+        }
+        "-move" => {
+            let name = &found(context, words)?;
+            let tier = needed(words, "-dsttier", "TIER")?;
+            let pools = load(context, words)?;
+            let pool = pools.iter().find(|pool| pool.lus.iter().any(|lu| lu.name == *name));
+            pool.map(|pool| tiers::of(pool, tier)).transpose()?;
+            patch(context, Object::Volume, name, json!({ attr::volume::TIER.name: tier }))?;
+            Ok(format!("Logical unit {name} goes to tier {tier}."))
         }
         "-map" => {
             let name = &found(context, words)?;

@@ -474,6 +474,7 @@ const LU: Syntax = Syntax {
         "-map -lu NAME -vadapter ADAPTER [-vtd NAME]",
         "-unmap -lu NAME [-vadapter ADAPTER | -vtd NAME]",
         "-resize -lu NAME -size SIZE",
+        "-move -lu NAME -dsttier TIER",
         "-remove -lu NAME | -remove -all [-sp POOL] [-tier TIER]",
     ],
     flags: &[
@@ -482,6 +483,8 @@ const LU: Syntax = Syntax {
         flag("-map", Nothing, "", "give one to a virtual SCSI adapter"),
         flag("-unmap", Nothing, "", "take it from adapters; its data stays"),
         flag("-resize", Nothing, "", "make one larger; a running guest sees it at once"),
+        flag("-move", Nothing, "", "let one go to another tier, while its clients work"),
+        flag("-dsttier", One, "TIER", "where it goes"),
         flag("-remove", Nothing, "", "remove one, with what is in it"),
         flag("-lu", One, "NAME", "its name"),
         flag("-luudid", One, "UDID", "instead of the name, as -list has it"),
@@ -498,7 +501,7 @@ const LU: Syntax = Syntax {
     plain: 0,
     notes: "\
 A logical unit is a volume of the kind `lu`, by the same name. One that was made and is nobody's is listed as its number in brackets, and `trunkline lu purge` removes it. To make one smaller there is `trunkline lu resize --shrink`. \
-There is one tier, so -move has nowhere to move to and is not there.
+-move ends when the logical unit is in its new tier; what it has moves there by itself, and `trunkline pool show` says how far that is.
 ",
 };
 

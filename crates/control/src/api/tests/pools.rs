@@ -36,6 +36,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             mapped_bytes: 3000,
             thick: false,
             tier: 0,
+            astray_bytes: 0,
             origin: None,
             shares: false,
             detaching: None,

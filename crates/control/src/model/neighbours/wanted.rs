@@ -77,7 +77,13 @@ impl Neighbours {
         let is = |objects: &[Object]| changed.iter().any(|(object, _)| objects.contains(object));
         let uplinks = is(&[Object::Network, Object::Uplink, Object::Trunk, Object::Sea]);
         let asks = !next[Object::Snapshot].is_empty() && before.files != after.files;
-        let pools = is(&[Object::Pool]) || before.pools != after.pools || asks;
+        let placed = |(object, name): &Key| {
+            let sets = [known, next].map(|state| state[*object].get(name));
+            let says = |set: &Attributes| attr::volume::TIER.is_set(set);
+            *object == Object::Volume && sets.into_iter().flatten().any(says)
+        };
+        let places = changed.iter().any(placed) || affected.iter().any(placed);
+        let pools = is(&[Object::Pool]) || before.pools != after.pools || asks || places;
         // LUs that are to be made of a snapshot that was made just now.
         let frozen = before.pools.differences(&after.pools).into_iter();
         let frozen =

@@ -9,6 +9,7 @@ use crate::model::Desired;
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::pvs::Listed;
+use spec::PlacedLu;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -193,11 +194,21 @@ pub fn name(kept: &Kept, set: &Attributes, number: u8) -> String {
     known.next().map_or_else(|| format!("tier-{number}"), |(name, _)| name.clone())
 }
 
-/// The number of the tier in which an LU is to be: that which it says, or for a new one the default.
-pub fn of_lu(desired: &Desired, set: &Attributes, fresh: bool) -> Option<u8> {
+/// The LUs of a pool that say in which tier they are to be, as far as they were made.
+pub(super) fn placed_lus(desired: &Desired, pool: &str) -> Vec<PlacedLu> {
+    let lus = desired[Object::Volume].iter().filter(|(_, set)| super::pool_of(set) == Some(pool));
+    let says = lus.filter(|(_, set)| attr::volume::TIER.is_set(set));
+    let placed = says.filter_map(|(name, set)| {
+        Some(PlacedLu { lu: desired.lu_number(name)?, tier: of_lu(desired, set)? })
+    });
+    placed.collect()
+}
+
+/// The number of the tier in which an LU is to be: that which it says, or the default.
+pub fn of_lu(desired: &Desired, set: &Attributes) -> Option<u8> {
     let name = super::pool_of(set)?;
     let pool = desired[Object::Pool].get(name)?;
-    let wanted = attr::volume::TIER.of(set).or_else(|| fresh.then(|| default(pool)))?;
+    let wanted = attr::volume::TIER.of(set).unwrap_or_else(|| default(pool));
     let kept = desired.allocations.pools.get(name);
     let number = kept.and_then(|kept| kept.tiers.get(wanted).copied());
     Some(number.filter(|_| wanted != first(pool)).unwrap_or(0))

@@ -102,8 +102,18 @@ mod tests {
     }
 
     fn lu(number: u32, tier: u8, mapped_bytes: u64, origin: Option<u32>) -> LuStatus {
-        let (thick, shares, detaching) = (false, false, None);
-        LuStatus { number, bytes: 500, mapped_bytes, thick, tier, origin, shares, detaching }
+        let (thick, shares, detaching, astray_bytes) = (false, false, None, 0);
+        LuStatus {
+            number,
+            bytes: 500,
+            mapped_bytes,
+            thick,
+            tier,
+            astray_bytes,
+            origin,
+            shares,
+            detaching,
+        }
     }
 
     #[test]

@@ -1,0 +1,55 @@
+//! Storage pools of several tiers, with both processes.
+
+use super::Server;
+use super::pools::{CHUNK, json, judge, load_of, pool, pv};
+
+/// An LU: its tier, what it has, and what of that is elsewhere, in chunks.
+fn lu(server: &Server, volume: &str) -> (String, u64, u64) {
+    let pool = pool(server);
+    let lus = pool["space"]["lus"].as_array().unwrap();
+    let lu = lus.iter().find(|lu| lu["volume"] == volume).unwrap();
+    let chunks = |key: &str| lu[key].as_u64().unwrap() / CHUNK;
+    (lu["tier"].as_str().unwrap().to_owned(), chunks("used_bytes"), chunks("astray_bytes"))
+}
+
+#[test]
+fn an_lu_goes_from_tier_to_tier_under_a_client_and_over_deaths() {
+    let mut server = Server::start(&[]);
+    let [slow, fast] = ["slow", "fast"].map(|name| pv(&server, name, 12));
+    server.ok(&format!("pool create p0 --pvs {}", slow.display()));
+    server.ok("lu create lu0 --pool p0 --size 320MiB");
+    server.ok("volume set lu0 --limit-iops 1000");
+    server.ok("adapter create a0 --volume lu0 --queues 2");
+    server.ok(&format!("tier create p0 fast {}", fast.display()));
+    let tiers = json(&server, "tier list -o json");
+    let names: Vec<&str> =
+        tiers.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["SYSTEM", "fast"], "{tiers}");
+    let load = load_of(&server, "a0", "--length 300MiB --time 12s");
+    server.until("a client that has written", |server| lu(server, "lu0").1 >= 2);
+    assert_eq!(lu(&server, "lu0").0, "SYSTEM");
+    server.ok("lu move lu0 fast");
+    server.until("its new tier", |server| lu(server, "lu0").0 == "fast");
+    server.kill_plane();
+    server.until("its pool", |server| pool(server)["state"] == "open");
+    server.until("all of it there", |server| lu(server, "lu0").2 == 0);
+    // It has another name, and both processes die.
+    server.ok("tier rename p0 fast nvme");
+    assert_eq!(json(&server, "volume show lu0 -o json")["attributes"]["tier"], "nvme");
+    server.ok("ioscli lu -move -lu lu0 -dsttier SYSTEM");
+    server.kill_plane();
+    server.kill();
+    server.serve(&[]);
+    server.until("its pool", |server| pool(server)["state"] == "open");
+    server.until("where it was", |server| {
+        let (tier, _, astray) = lu(server, "lu0");
+        (tier.as_str(), astray) == ("SYSTEM", 0)
+    });
+    judge(load);
+    assert!(server.ok("ioscli tier -list").contains("nvme"));
+    // A tier goes when nothing is in it.
+    server.ok("tier remove p0 nvme");
+    server.until("one tier", |server| {
+        pool(server)["space"]["tiers"].as_array().is_some_and(|tiers| tiers.len() == 1)
+    });
+}
