@@ -56,6 +56,9 @@ use std::path::PathBuf;
 use protocol::message::CONFINED;
 
 pub use plane::{Plane, PlaneError};
+pub use pool::RescuedLu;
+pub use pool::format::Uuid;
+pub use pool_io::{Rescued, rescue};
 pub use server::{Entrance, ServeError, serve};
 
 /// How a data plane is started.

@@ -13,6 +13,7 @@ mod members;
 mod mirror;
 mod opened;
 mod oracle;
+mod rescue;
 mod tiers;
 mod world;
 

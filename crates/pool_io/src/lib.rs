@@ -41,6 +41,7 @@ mod open;
 mod parts;
 mod post;
 mod remote;
+mod rescue;
 mod shadow;
 mod signature;
 mod table;
@@ -51,6 +52,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use rescue::{Rescued, rescue};
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};
 

@@ -16,6 +16,7 @@ mod hangs;
 mod layers;
 mod mirror;
 mod pvs;
+mod rescue;
 mod tiers;
 
 const MEMORY: usize = 4 << 20;

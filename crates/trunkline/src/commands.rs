@@ -9,6 +9,7 @@ pub(crate) mod logins;
 pub(crate) mod objects;
 pub(crate) mod operation;
 mod pools;
+mod rescue;
 pub(crate) mod serve;
 mod snapshots;
 pub(crate) mod state;

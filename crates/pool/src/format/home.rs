@@ -101,6 +101,11 @@ impl Home {
         block
     }
 
+    /// Whether something begins as a home record, whole or not.
+    pub fn is_marked(block: &[u8]) -> bool {
+        block.starts_with(&FORM.magic)
+    }
+
     /// The home record that belongs at this place.
     pub fn decode(
         block: &[u8],

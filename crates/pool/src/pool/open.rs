@@ -339,7 +339,7 @@ impl Pool {
 }
 
 /// All members are where they should be, but for those that are gone or away; those that are not there.
-fn judge_members(
+pub(super) fn judge_members(
     superblock: &Superblock,
     found: &[(u16, (Superblock, Place))],
 ) -> Result<BTreeSet<u16>, NotOpened> {
@@ -361,7 +361,7 @@ fn judge_members(
     Err(not_there(superblock, &missing))
 }
 
-fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
+pub(super) fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
     let uuids = missing.iter().map(|pv| superblock.members[usize::from(*pv)].pv);
     NotOpened::Missing(uuids.collect())
 }
@@ -393,7 +393,7 @@ fn was_enough(superblock: &Superblock, missing: &BTreeSet<u16>) -> bool {
 }
 
 /// A page in the place that counts.
-fn read_page(
+pub(super) fn read_page(
     source: &mut dyn Source,
     superblock: &Superblock,
     kind: PageKind,
@@ -520,17 +520,17 @@ fn read_bits(
 }
 
 /// What the journal says after the checkpoint.
-struct Replayed {
+pub(super) struct Replayed {
     /// Of transactions that are whole.
-    records: Vec<Record>,
-    next: u64,
+    pub(super) records: Vec<Record>,
+    pub(super) next: u64,
     previous: Sum,
     /// Blocks that a copy lacks.
     lacking: Vec<(u16, u64, Vec<u8>)>,
 }
 
 /// Follows the chain from the checkpoint's block. At each step the block of the newest epoch counts; copies that have another, or none, lack what follows.
-fn replay(
+pub(super) fn replay(
     source: &mut dyn Source,
     superblock: &Superblock,
     missing: &BTreeSet<u16>,

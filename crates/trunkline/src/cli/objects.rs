@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     ExplainPool(String, Option<String>),
     /// What is wrong with how storage pools are laid out.
     CheckPools,
+    /// What is left of a storage pool that is on these PVs; its map is made again, or not.
+    RescuePool(Vec<std::path::PathBuf>, bool),
     /// What is wrong with an LU.
     ExplainLu(String),
     /// LUs of a storage pool go that are nobody's.
@@ -86,6 +88,19 @@ enum PoolVerb {
     Explain(NameArg),
     /// Hold all storage pools against the rules for their layout, with the arithmetic, and say what mends what; ends with 8 if there is something
     Check,
+    /// Look at a pool that does not open any more by its PVs, which nobody may have open, and say what is left of it; with --write make its map again
+    #[command(after_help = "\
+Examples:
+  trunkline pool rescue --pvs /dev/sdb,/dev/sdc
+  trunkline pool rescue --pvs /dev/sdb,/dev/sdc --write")]
+    Rescue {
+        /// All its PVs, of all tiers and failure groups, separated by commas
+        #[arg(long, required = true, value_name = "PATH,…", value_delimiter = ',')]
+        pvs: Vec<std::path::PathBuf>,
+        /// Write what it takes to open it: pages that are lost, and nothing else
+        #[arg(long)]
+        write: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -363,6 +378,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Pool => match PoolVerb::from_arg_matches(matches)? {
             PoolVerb::Explain(NameArg { name }) => Verb::ExplainPool(name, None),
             PoolVerb::Check => Verb::CheckPools,
+            PoolVerb::Rescue { pvs, write } => Verb::RescuePool(pvs, write),
         },
         Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),
         Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),

@@ -2,7 +2,7 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, groups, logins, pools, snapshots, tiers, top, trace, wait};
+use super::{dataplane, events, groups, logins, pools, rescue, snapshots, tiers, top, trace, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
@@ -102,6 +102,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Failgrp(pool, group) => pools::failgrp(global, &pool, &group),
         Verb::ExplainPool(pool, pv) => pools::explain(global, &pool, pv.as_deref()),
         Verb::CheckPools => check(global, "/v1/pool-check"),
+        Verb::RescuePool(pvs, write) => rescue::rescue(global, &pvs, write),
         Verb::ExplainLu(name) => pools::explain_lu(global, &name),
         Verb::Target(TargetVerb::AddLun { target, luns, how }) => {
             lists::change(global, List::Luns, &target, Act::Add(&luns), how)
