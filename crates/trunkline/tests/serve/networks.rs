@@ -2,7 +2,7 @@
 
 use super::*;
 use partition::blk::SlotPlan;
-use partition::net::{HEADER_BYTES, Pair};
+use partition::net::{HEADER_BYTES, Pair, Rx};
 use partition::session::{Device, Session, SessionOptions, StartPlan};
 use std::time::Instant;
 
@@ -27,20 +27,26 @@ fn send(pairs: &mut [Pair], from: u8, len: usize) {
     tx.reap().unwrap();
     tx.add(&[0; HEADER_BYTES], &frame).unwrap();
     tx.publish().unwrap();
+    take(rx);
+}
+
+/// Takes what has come, and makes room for more.
+fn take(rx: &mut Rx) {
     while rx.receive().unwrap().is_some() {}
     rx.post(usize::MAX, 4096).unwrap();
 }
 
-/// Sends until the command has ended; what it printed.
-fn while_it_runs(server: &Server, words: &str, pairs: &mut [Pair]) -> String {
+/// One sends to the other until the command has ended; what that printed.
+fn while_it_runs(server: &Server, words: &str, (one, other): (&mut [Pair], &mut [Pair])) -> String {
     let mut command = server.command();
     command.args(words.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < end, "{words} does not end");
-        send(pairs, 1, 60);
-        send(pairs, 1, 2000);
+        send(one, 1, 60);
+        send(one, 1, 2000);
+        take(&mut other[0].rx);
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = child.wait_with_output().unwrap();
@@ -62,17 +68,17 @@ fn frames_are_followed_and_a_card_that_is_down_says_why() {
     server.ok("adapter wait ent0 --for running");
     server.ok("adapter wait ent1 --for running");
     send(&mut two, 2, 60);
-    let lines = while_it_runs(&server, "net trace --port ent1 --count 4", &mut one);
+    let lines = while_it_runs(&server, "net trace --port ent1 --count 4", (&mut one, &mut two));
     assert_eq!(lines.lines().count(), 4, "{lines}");
     assert!(lines.contains("ent0 > ent1 02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff"), "{lines}");
-    // Nobody reads there: when its buffers are used up, short ones are lost as well.
-    let told = while_it_runs(&server, "-o json network trace net0 --lost --count 4", &mut one);
+    let told =
+        while_it_runs(&server, "-o json network trace net0 --lost --count 4", (&mut one, &mut two));
     let all = serde_json::Deserializer::from_str(&told).into_iter::<Value>().map(Result::unwrap);
     let mut lost = all.filter(|it| it["to"] == "ent1").map(|it| it["reason"].clone());
     assert!(lost.any(|reason| reason == "mtu_exceeded"), "{told}");
     let file = server.path("a.pcapng");
     let words = format!("network trace --vlan 1 --count 10 --write {}", file.display());
-    while_it_runs(&server, &words, &mut one);
+    while_it_runs(&server, &words, (&mut one, &mut two));
     let capture = std::fs::read(&file).unwrap();
     assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     assert!(capture.windows(4).any(|it| it == b"ent0"));
