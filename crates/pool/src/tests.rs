@@ -315,11 +315,16 @@ impl Explorer {
             };
             match step {
                 Step::Ask(_) | Step::Return => {
+                    let mut left = 200_000_usize;
                     let tag = asked.unwrap_or(u64::MAX);
                     let overlaps = run.overlap >> index & 1 == 1;
                     let soon = world.random.below(2) * world.random.below(16);
                     let most = if overlaps { soon } else { usize::MAX };
                     for _ in 0..most {
+                        left -= 1;
+                        if left == 0 {
+                            return Err("it is not answered and does not come to rest".to_string());
+                        }
                         self.crashes(&mut world)?;
                         if !world.oracle.is_open(tag) || !world.step() {
                             break;
@@ -333,8 +338,13 @@ impl Explorer {
             }
             self.crashes(&mut world)?;
         }
+        let mut left = 200_000;
         while !self.is_over() && world.step() {
             self.crashes(&mut world)?;
+            left -= 1;
+            if left == 0 {
+                return Err("it does not come to rest".to_string());
+            }
         }
         // At the end most is promised: that point is never left out.
         let every = std::mem::replace(&mut self.points_every, 1);
