@@ -56,11 +56,8 @@ pub(super) fn run(server: &Path, options: Options) -> Result<()> {
     let outcome = world.run(until);
     let log = world.log();
     world.end();
-    outcome.map_err(|why| {
-        let steps = world.steps.iter().rev().take(30).rev();
-        let steps: Vec<&str> = steps.map(String::as_str).collect();
-        anyhow!("{why:#}\nlast steps:\n  {}\nseed {seed}\n{log}", steps.join("\n  "))
-    })?;
+    outcome
+        .map_err(|why| anyhow!("{why:#}\n{}\nseed {seed}\n{log}", kit::last_steps(&world.steps)))?;
     println!("{} steps, {}", world.steps.len(), world.tally());
     Ok(())
 }

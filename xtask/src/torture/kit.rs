@@ -1,7 +1,8 @@
 //! What every torture of a running server has: its time and its seed, a folder of its own, random numbers.
 
+use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -27,7 +28,7 @@ pub(super) fn drawn() -> u64 {
 }
 
 /// A command that talks to nobody.
-pub(super) fn quiet(command: &mut std::process::Command) -> &mut std::process::Command {
+pub(super) fn quiet(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
@@ -38,6 +39,41 @@ pub(super) fn folder() -> Result<PathBuf> {
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
     Ok(path)
+}
+
+/// The last of what was done, as it is shown when something is wrong.
+pub(super) fn last_steps(steps: &[String]) -> String {
+    format!("last steps:\n  {}", steps[steps.len().saturating_sub(30)..].join("\n  "))
+}
+
+/// A client in user space, `trunkline bench`, with what it says of errors.
+pub(super) struct Client(Child);
+
+impl Client {
+    /// Starts it.
+    pub(super) fn start(command: &mut Command) -> Result<Client> {
+        command.spawn().map(Client).context("cannot start a client")
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.0.try_wait().context("a client")
+    }
+
+    /// What it said of errors.
+    pub(super) fn words(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(errors) = &mut self.0.stderr {
+            let _ = errors.take(4096).read_to_string(&mut text);
+        }
+        text
+    }
+
+    /// Goes away without a word.
+    pub(super) fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Random numbers (xorshift64*): the same from the same seed.
@@ -54,6 +90,23 @@ impl Dice {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    }
+
+    /// One of these, if there are any.
+    pub(super) fn one_of<T>(&mut self, all: impl IntoIterator<Item = T>) -> Option<T> {
+        let mut all: Vec<T> = all.into_iter().collect();
+        (!all.is_empty()).then(|| all.swap_remove(self.below(all.len())))
+    }
+
+    /// One of these, each as often as its number says.
+    pub(super) fn weighted<T: Copy>(&mut self, all: &[(usize, T)]) -> T {
+        let mut number = self.below(all.iter().map(|(weight, _)| weight).sum());
+        let found = all.iter().find(|(weight, _)| {
+            let found = number < *weight;
+            number = number.saturating_sub(*weight);
+            found
+        });
+        found.expect("the number is below the sum").1
     }
 
     /// A pause of up to so many milliseconds.

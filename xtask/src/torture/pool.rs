@@ -90,9 +90,7 @@ pub(super) fn run(server: &Path, options: &Options) -> Result<()> {
     let log = world.log();
     world.end();
     outcome.map_err(|why| {
-        let steps: Vec<&str> =
-            world.steps.iter().rev().take(30).rev().map(String::as_str).collect();
-        anyhow!("{why:#}\nlast steps:\n  {}\nagain: {again}\n{log}", steps.join("\n  "))
+        anyhow!("{why:#}\n{}\nagain: {again}\n{log}", kit::last_steps(&world.steps))
     })?;
     println!("{} steps in {} s\n{}", world.steps.len(), began.elapsed().as_secs(), world.tally);
     Ok(())

@@ -83,6 +83,14 @@ impl Server {
         serde_json::from_slice(&output.stdout).ok()
     }
 
+    /// Whether an adapter has a client whose driver works.
+    pub(super) fn is_running(&self, adapter: &str) -> bool {
+        self.status().is_some_and(|status| {
+            let mut all = status["adapters"].as_array().into_iter().flatten();
+            all.any(|it| it["name"] == *adapter && it["state"] == "running")
+        })
+    }
+
     /// Starts the control plane and waits until it answers.
     pub(super) fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.path("serve.log"));

@@ -1,15 +1,14 @@
 //! A client in user space: `trunkline bench --verify`, which writes, reads and compares, and waits for a server that comes again.
 
-use std::process::Child;
-
+use crate::torture::kit;
 use crate::torture::server::Server;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 
 /// How long a client waits for its server.
 const RECONNECT: &str = "80s";
 
 pub(super) struct Client {
-    child: Child,
+    process: kit::Client,
     socket: String,
 }
 
@@ -26,32 +25,21 @@ impl Client {
         let mut command = server.command(&["bench", &socket, "--verify", "--mix", "50"]);
         command.args(["--depth", "4", "--time", &time, "--seed", &seed, "--timeout", "80s"]);
         command.args(["--reconnect", RECONNECT, "--stuck-after", RECONNECT, "-o", "json"]);
-        let child = command.spawn().context("cannot start a client")?;
-        Ok(Client { child, socket })
+        Ok(Client { process: kit::Client::start(&mut command)?, socket })
     }
 
     /// Whether it has ended, which it may only with all data as it was written.
     pub(super) fn ended(&mut self) -> Result<bool> {
-        let Some(status) = self.child.try_wait().context("a client")? else { return Ok(false) };
+        let Some(status) = self.process.ended()? else { return Ok(false) };
         if status.success() {
             return Ok(true);
         }
-        let words = self.words();
+        let words = self.process.words();
         Err(anyhow!("the client of {}: {status}: {words}", self.socket))
-    }
-
-    fn words(&mut self) -> String {
-        use std::io::Read;
-        let mut text = String::new();
-        if let Some(errors) = &mut self.child.stderr {
-            let _ = errors.take(4096).read_to_string(&mut text);
-        }
-        text
     }
 
     /// Goes away without a word.
     pub(super) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.kill();
     }
 }

@@ -93,16 +93,8 @@ impl World {
 
     /// Steps until the time is over, then all clients to their end.
     pub(super) fn run(&mut self, until: Instant) -> Result<()> {
-        let all: usize = STEPS.iter().map(|(weight, _)| weight).sum();
         while Instant::now() < until {
-            let mut number = self.dice.below(all);
-            let step = STEPS.iter().find(|(weight, _)| {
-                let found = number < *weight;
-                number = number.saturating_sub(*weight);
-                found
-            });
-            let Some((_, step)) = step else { continue };
-            if let Some(what) = step(self)? {
+            if let Some(what) = self.dice.weighted(STEPS)(self)? {
                 self.steps.push(what);
                 self.check()?;
             }
@@ -170,9 +162,8 @@ impl World {
 
     /// A disk by chance of those that are so.
     fn some(&mut self, so: impl Fn(&Disk) -> bool) -> Option<u32> {
-        let numbers: Vec<u32> =
-            self.disks.iter().filter(|(_, disk)| so(disk)).map(|(number, _)| *number).collect();
-        if numbers.is_empty() { None } else { Some(numbers[self.dice.below(numbers.len())]) }
+        let fit = self.disks.iter().filter(|(_, disk)| so(disk));
+        self.dice.one_of(fit.map(|(number, _)| *number))
     }
 
     fn add(&mut self, number: u32, ram: bool) {
@@ -316,7 +307,7 @@ impl World {
     fn with_client(&mut self) -> Result<Option<u32>> {
         self.collect()?;
         let Some(number) = self.some(|disk| disk.client.is_some()) else { return Ok(None) };
-        Ok(self.is_running(&format!("a{number}")).then_some(number))
+        Ok(self.server.is_running(&format!("a{number}")).then_some(number))
     }
 
     fn attach(&mut self) -> Result<Option<String>> {
@@ -330,7 +321,7 @@ impl World {
             self.clients += 1;
             let mut client = Client::start(&self.server, &name, seconds, self.clients.into())?;
             while client.ended().is_ok_and(|ended| !ended) {
-                if self.is_running(&name) {
+                if self.server.is_running(&name) {
                     if let Some(disk) = self.disks.get_mut(&number) {
                         disk.client = Some(client);
                     }
@@ -342,13 +333,6 @@ impl World {
                 return Err(anyhow!("{name} takes no client"));
             }
         }
-    }
-
-    fn is_running(&self, adapter: &str) -> bool {
-        self.server.status().is_some_and(|status| {
-            let mut all = status["adapters"].as_array().into_iter().flatten();
-            all.any(|it| it["name"] == *adapter && it["state"] == "running")
-        })
     }
 
     /// What a configuration does not name stays.

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::Child;
 
 use serde_json::Value;
 
+use crate::torture::kit;
 use crate::torture::server::Server;
 use anyhow::{Context as _, Result, anyhow};
 
@@ -50,7 +50,7 @@ pub(super) struct Done {
 }
 
 pub(super) struct Client {
-    child: Child,
+    process: kit::Client,
     pub(super) kind: Kind,
     adapter: String,
     report: PathBuf,
@@ -97,18 +97,16 @@ impl Client {
         let report = server.path(&format!("{adapter}.report"));
         let out = File::create(&report).context("cannot make a file")?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let child = server.command(&words).stdout(out).spawn().context("cannot start a client")?;
-        Ok(Client { child, kind, adapter: adapter.to_owned(), report })
+        let process = kit::Client::start(server.command(&words).stdout(out))?;
+        Ok(Client { process, kind, adapter: adapter.to_owned(), report })
     }
 
     /// Whether it has ended, which it may only with all data as it must be.
     pub(super) fn ended(&mut self) -> Result<Ended> {
-        let Some(status) = self.child.try_wait().context("a client")? else {
-            return Ok(Ended::Not);
-        };
+        let Some(status) = self.process.ended()? else { return Ok(Ended::Not) };
         let text = std::fs::read_to_string(&self.report).unwrap_or_default();
         let Ok(report) = serde_json::from_str::<Value>(&text) else {
-            return Ok(Ended::BeforeItBegan(self.words()));
+            return Ok(Ended::BeforeItBegan(self.process.words()));
         };
         if !status.success() || report["verify"]["blocks_corrupt"] != 0 {
             let (kind, failures) = (self.kind, &report["failures"]);
@@ -125,18 +123,8 @@ impl Client {
         }))
     }
 
-    fn words(&mut self) -> String {
-        use std::io::Read;
-        let mut text = String::new();
-        if let Some(errors) = &mut self.child.stderr {
-            let _ = errors.take(4096).read_to_string(&mut text);
-        }
-        text
-    }
-
     /// Goes away without a word.
     pub(super) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.kill();
     }
 }

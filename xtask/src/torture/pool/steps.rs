@@ -50,16 +50,8 @@ impl World {
                 self.pools[pool].name
             ));
         }
-        let all: usize = STEPS.iter().map(|(weight, _)| weight).sum();
         while Instant::now() < until {
-            let mut number = self.dice.below(all);
-            let step = STEPS.iter().find(|(weight, _)| {
-                let found = number < *weight;
-                number = number.saturating_sub(*weight);
-                found
-            });
-            let Some((_, step)) = step else { continue };
-            if let Some(what) = step(self)? {
+            if let Some(what) = self.dice.weighted(STEPS)(self)? {
                 self.done(what);
                 self.check()?;
             }
@@ -327,7 +319,7 @@ impl World {
     fn idle(&mut self, so: impl Fn(&World, u32, &Lu) -> bool) -> Option<u32> {
         let fit = |(number, lu): &(&u32, &Lu)| lu.client.is_none() && so(self, **number, lu);
         let numbers: Vec<u32> = self.lus.iter().filter(fit).map(|(number, _)| *number).collect();
-        if numbers.is_empty() { None } else { Some(numbers[self.dice.below(numbers.len())]) }
+        self.dice.one_of(numbers)
     }
 
     fn has_snapshot(&self, number: u32) -> bool {
@@ -378,7 +370,7 @@ impl World {
             let mut client = Client::start(&self.server, &name, told)?;
             let begun = loop {
                 match client.ended()? {
-                    Ended::Not if self.is_running(&name) => break true,
+                    Ended::Not if self.server.is_running(&name) => break true,
                     Ended::Not => std::thread::sleep(Duration::from_millis(20)),
                     Ended::BeforeItBegan(_) => break false,
                     Ended::Well(_) => break true,
@@ -403,11 +395,10 @@ impl World {
     // Snapshots and clones --------------------------------------------------------------------------------------------
 
     fn snapshot(&mut self) -> Result<Option<String>> {
-        let numbers: Vec<u32> = self.lus.keys().copied().collect();
-        if self.snapshots.len() >= SNAPSHOTS_MAX || numbers.is_empty() {
+        if self.snapshots.len() >= SNAPSHOTS_MAX {
             return Ok(None);
         }
-        let lu = numbers[self.dice.below(numbers.len())];
+        let Some(lu) = self.dice.one_of(self.lus.keys().copied()) else { return Ok(None) };
         let number = self.next();
         let (name, volume) = (format!("s{number}"), format!("v{lu}"));
         // What a client that is at it has written by then is not known.
@@ -427,8 +418,7 @@ impl World {
     }
 
     fn some_snapshot(&mut self) -> Option<u32> {
-        let numbers: Vec<u32> = self.snapshots.keys().copied().collect();
-        if numbers.is_empty() { None } else { Some(numbers[self.dice.below(numbers.len())]) }
+        self.dice.one_of(self.snapshots.keys().copied())
     }
 
     fn remove_snapshot(&mut self) -> Result<Option<String>> {
@@ -500,10 +490,7 @@ impl World {
             .filter(|(number, lu)| lu.clone && !self.has_snapshot(**number))
             .map(|(number, _)| *number)
             .collect();
-        if numbers.is_empty() {
-            return Ok(None);
-        }
-        let number = numbers[self.dice.below(numbers.len())];
+        let Some(number) = self.dice.one_of(numbers) else { return Ok(None) };
         let change = self.change(&["lu", "detach", &format!("v{number}")], |_| None)?;
         if change == Change::Done {
             self.tally.detached += 1;
@@ -527,12 +514,5 @@ impl World {
         self.kill_data();
         self.kill_control()?;
         Ok(Some("kill both".to_owned()))
-    }
-
-    fn is_running(&self, adapter: &str) -> bool {
-        self.server.status().is_some_and(|status| {
-            let mut all = status["adapters"].as_array().into_iter().flatten();
-            all.any(|it| it["name"] == *adapter && it["state"] == "running")
-        })
     }
 }
