@@ -3,8 +3,8 @@
 mod common;
 
 use common::Server;
-use common::net::{Client, How, PLAIN, arp_announcement, card, mac, neighbour_advertisement, wait};
-use protocol::message::{EthernetSpec, PrefixSpec, Request};
+use common::net::{Client, How, PLAIN, arp_announcement, mac, neighbour_advertisement, wait};
+use protocol::message::PrefixSpec;
 use protocol::stats::QueueCounter;
 
 const OWN: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
@@ -32,11 +32,6 @@ fn router_advertisement() -> Vec<u8> {
     frame[70..78].copy_from_slice(&option);
     frame[78..86].copy_from_slice(&option);
     frame
-}
-
-/// Changes a card under its client.
-fn change(server: &Server, change: impl FnOnce(&mut EthernetSpec)) {
-    server.must(Request::PutAdapter(card(server.dir.path(), 1, change)));
 }
 
 /// What the first client sends reaches the others, or is lost for that reason.
@@ -93,9 +88,9 @@ fn a_client_is_held_to_its_ip_addresses_and_let_go_while_it_runs() {
         };
         let addresses = vec![address([10, 0, 0, 5].into()), address(OWN.into())];
         try_all(&server, [&mut a, &mut b], &cases(false));
-        change(&server, |card| card.guard.addresses = addresses);
+        server.change(1, |card| card.guard.addresses = addresses);
         try_all(&server, [&mut a, &mut b], &cases(true));
-        change(&server, |_| ());
+        server.change(1, |_| ());
         try_all(&server, [&mut a, &mut b], &cases(false));
         // Others are not held to anything.
         let frame = arp_announcement(mac(2), [10, 0, 0, 5]);
@@ -131,7 +126,7 @@ fn a_client_that_may_not_be_a_server_or_a_router_is_none() {
             ]
         };
         for (dhcp, router) in [(true, true), (false, true), (true, false), (false, false)] {
-            change(&server, |card| {
+            server.change(1, |card| {
                 (card.guard.dhcp_server, card.guard.router) = (dhcp, router);
             });
             try_all(&server, [&mut a, &mut b], &cases(dhcp, router));

@@ -6,63 +6,50 @@ use std::time::Duration;
 
 use common::Server;
 use common::net::{BUFFER_BYTES, Client, How, PLAIN, mac, wait};
-use memory::random;
+use memory::random::Random;
 use partition::net::HEADER_BYTES;
 use protocol::stats::QueueCounter;
 
 const ALL: [u8; 6] = [0xff; 6];
 
-/// Numbers that are the same in each run.
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        random::mix(self.0)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.throw() % end
-    }
-
-    fn mac(&mut self) -> [u8; 6] {
-        let [a, b, c, d, e, ..] = self.throw().to_le_bytes();
-        [2, a, b, c, d, e]
-    }
+/// A station's address by chance.
+fn any_mac(random: &mut Random) -> [u8; 6] {
+    let [a, b, c, d, e, ..] = random.next().to_le_bytes();
+    [2, a, b, c, d, e]
 }
 
 /// Something that no good client sends, and what it was.
-fn bad(dice: &mut Dice) -> (&'static str, [u8; HEADER_BYTES], Vec<u8>) {
+fn bad(random: &mut Random) -> (&'static str, [u8; HEADER_BYTES], Vec<u8>) {
     let to = [ALL, mac(2), mac(3), mac(1), [1, 0, 0x5e, 1, 2, 3], [1, 0x80, 0xc2, 0, 0, 0]];
-    let to = match dice.below(7) {
-        6 => dice.mac(),
+    let to = match random.below(7) {
+        6 => any_mac(random),
         known => to[known as usize],
     };
-    let from = dice.mac();
+    let from = any_mac(random);
     let mut header = PLAIN;
-    let rest = |dice: &mut Dice, most: u64| {
-        let len = dice.below(most) as usize;
-        (0..len).map(|_| dice.throw() as u8).collect::<Vec<u8>>()
+    let rest = |random: &mut Random, most: u64| {
+        let len = random.below(most) as usize;
+        (0..len).map(|_| random.next() as u8).collect::<Vec<u8>>()
     };
-    match dice.below(7) {
+    match random.below(7) {
         0 => ("another MAC address", header, [&to[..], &from, &[0x88, 0xb5], &[0; 46]].concat()),
         1 => {
-            let vid = (dice.below(4096) as u16).to_be_bytes();
-            let tags = [&[0x81, 0][..], &vid].concat().repeat(1 + dice.below(60) as usize);
-            ("tags", header, [&to[..], &from, &tags, &[8, 0], &rest(dice, 100)].concat())
+            let vid = (random.below(4096) as u16).to_be_bytes();
+            let tags = [&[0x81, 0][..], &vid].concat().repeat(1 + random.below(60) as usize);
+            ("tags", header, [&to[..], &from, &tags, &[8, 0], &rest(random, 100)].concat())
         }
-        2 => ("a runt", header, rest(dice, 18)),
+        2 => ("a runt", header, rest(random, 18)),
         3 => {
-            let len = 1500 + dice.below(u64::from(BUFFER_BYTES) - 1600) as usize;
+            let len = 1500 + random.below(u64::from(BUFFER_BYTES) - 1600) as usize;
             let mut giant = [&to[..], &from, &[8, 0]].concat();
             giant.resize(len, 7);
             ("a giant", header, giant)
         }
         4 => {
             // A true packet, and a header that has nothing to do with it.
-            header.iter_mut().for_each(|byte| *byte = dice.throw() as u8);
+            header.iter_mut().for_each(|byte| *byte = random.next() as u8);
             header[0] &= 3;
-            header[1] = [0, 1, 3, 4, 5, 0x81, 255][dice.below(7) as usize];
+            header[1] = [0, 1, 3, 4, 5, 0x81, 255][random.below(7) as usize];
             let mut packet =
                 [&to[..], &from, &[8, 0, 0x45, 0, 0, 60, 0, 1, 0, 0, 64, 6, 0, 0]].concat();
             packet
@@ -70,7 +57,7 @@ fn bad(dice: &mut Dice) -> (&'static str, [u8; HEADER_BYTES], Vec<u8>) {
             packet.resize(74, 1);
             ("a header that lies", header, packet)
         }
-        5 => ("noise", header, [&to[..], &from, &rest(dice, 1400)].concat()),
+        5 => ("noise", header, [&to[..], &from, &rest(random, 1400)].concat()),
         _ => {
             let mut source = from;
             source[0] |= 1;
@@ -102,14 +89,14 @@ fn one_client_that_does_all_that_is_wrong_costs_others_no_frame() {
         receive_from(&mut c, mac(2));
         c.send(&PLAIN, &c.frame(ALL, 0, 60));
         receive_from(&mut b, mac(3));
-        let mut dice = Dice(u64::from(channels));
+        let mut random = Random::new(channels.into());
         let mut kinds = std::collections::BTreeSet::new();
         for number in 1..6000 {
-            let (kind, header, frame) = bad(&mut dice);
+            let (kind, header, frame) = bad(&mut random);
             kinds.insert(kind);
             if number % 50 == 0 {
                 // Less than a header.
-                bad_one.send(&header[..dice.below(HEADER_BYTES as u64) as usize], &[]);
+                bad_one.send(&header[..random.below(HEADER_BYTES as u64) as usize], &[]);
             }
             bad_one.send(&header, &frame);
             for _ in 0..10 {
@@ -160,10 +147,11 @@ fn a_flood_of_stations_and_vlans_is_learned_up_to_its_quota_and_forgotten_with_i
     let mut flood = server.client(1, How::default(), |card| card.vids = vids.clone());
     let mut b = server.client(2, How::default(), |card| card.vids = vids);
     let mut c = server.client(3, How::default(), |_| ());
-    let mut dice = Dice(7);
+    let mut random = Random::new(7);
     for number in 0..20_000_u16 {
         let vid = (1 + number % 200).to_be_bytes();
-        let mut frame = [&mac(2)[..], &dice.mac(), &[0x81, 0], &vid, &[0x88, 0xb5]].concat();
+        let mut frame =
+            [&mac(2)[..], &any_mac(&mut random), &[0x81, 0], &vid, &[0x88, 0xb5]].concat();
         frame.resize(64, 0);
         flood.send(&PLAIN, &frame);
         if number % 32 == 0 {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use common::Server;
 use common::net::{Client, How, PLAIN, card, mac, wait};
-use protocol::message::{AdapterSpec, EthernetSpec, Placement, RateSpec, Request};
+use protocol::message::{AdapterSpec, Placement, RateSpec, Request};
 use protocol::stats::QueueCounter;
 
 const FRAMES: RateSpec =
@@ -14,10 +14,6 @@ const FRAMES: RateSpec =
 const BYTES: RateSpec =
     RateSpec { frames_per_s: 0, frames_burst: 0, bytes_per_s: 100, bytes_burst: 1000 };
 const SENT: u64 = 300;
-
-fn change(server: &Server, change: impl FnOnce(&mut EthernetSpec)) {
-    server.must(Request::PutAdapter(card(server.dir.path(), 1, change)));
-}
 
 /// Sends frames of 100 bytes from one to another; how many arrived, and how many were lost for that reason.
 fn storm(
@@ -68,19 +64,19 @@ fn what_a_client_sends_and_gets_is_bounded_and_let_go_while_it_runs() {
                 assert_eq!(lost, SENT - passed);
             };
             let since = Instant::now();
-            change(&server, |card| card.limit_tx = bound);
+            server.change(1, |card| card.limit_tx = bound);
             holds(storm(&server, &mut a, &mut b, sends), since);
             // What it gets is not what it sends.
             assert_eq!(storm(&server, &mut b, &mut a, gets), (SENT, 0));
             // Another change does not fill the bucket again.
-            change(&server, |card| (card.limit_tx, card.pvid, card.vids) = (bound, 1, vec![7]));
+            server.change(1, |card| (card.limit_tx, card.pvid, card.vids) = (bound, 1, vec![7]));
             let (again, _) = storm(&server, &mut a, &mut b, sends);
             assert!(again <= since.elapsed().as_secs() + 1, "{again}");
             let since = Instant::now();
-            change(&server, |card| card.limit_rx = bound);
+            server.change(1, |card| card.limit_rx = bound);
             assert_eq!(storm(&server, &mut a, &mut b, sends), (SENT, 0));
             holds(storm(&server, &mut b, &mut a, gets), since);
-            change(&server, |_| ());
+            server.change(1, |_| ());
             assert_eq!(storm(&server, &mut a, &mut b, sends), (SENT, 0));
             assert_eq!(storm(&server, &mut b, &mut a, gets), (SENT, 0));
         }

@@ -5,24 +5,20 @@ mod common;
 use std::time::Duration;
 
 use common::Server;
-use common::net::{Client, How, OFFLOADS, PLAIN, card, mac, wait};
+use common::net::{Client, How, OFFLOADS, PLAIN, mac, wait};
 use partition::net::HEADER_BYTES;
 use protocol::message::{EthernetSpec, Request};
 use protocol::stats::QueueCounter;
 
 const ALL: [u8; 6] = [0xff; 6];
 
-/// The first card, which is watched.
+/// The first which is watched.
 fn watched(card: &mut EthernetSpec) {
     card.mirror = Some("ent9".to_owned());
 }
 
 fn monitor(card: &mut EthernetSpec) {
     card.monitor = true;
-}
-
-fn change(server: &Server, number: u8, change: impl FnOnce(&mut EthernetSpec)) {
-    server.must(Request::PutAdapter(card(server.dir.path(), number, change)));
 }
 
 /// Frames that were lost, of all reasons, with an adapter.
@@ -62,7 +58,7 @@ fn a_monitor_gets_each_frame_of_who_is_watched_once() {
         pass(&mut a, &there, &mut [&mut b, &mut ear]);
         pass(&mut b, &back, &mut [&mut a, &mut ear]);
         // Two that are watched exchange a frame, which comes once.
-        change(&server, 2, watched);
+        server.change(2, watched);
         for (client, frame) in [(&mut b, answer), (&mut a, hello)] {
             client.send(&PLAIN, &frame);
             client.sent();
@@ -80,8 +76,8 @@ fn a_monitor_gets_each_frame_of_who_is_watched_once() {
         assert_eq!(server.count_of("ent9", QueueCounter::DropMirrorOnly), 1);
         let stray = a.frame(mac(9), 7, 100);
         pass(&mut a, &stray, &mut [&mut b, &mut c, &mut ear]);
-        change(&server, 1, |_| ());
-        change(&server, 2, |_| ());
+        server.change(1, |_| ());
+        server.change(2, |_| ());
         let last = a.frame(ALL, 8, 100);
         pass(&mut a, &last, &mut [&mut b, &mut c]);
         ear.has_nothing();

@@ -2,25 +2,16 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::Server;
-use common::net::{Client, How, PLAIN, card, mac, wait};
-use protocol::message::{EthernetSpec, Request, StormSpec};
+use common::net::{How, PLAIN, mac, wait};
+use protocol::message::StormSpec;
 use protocol::stats::QueueCounter;
 
 const ALL: [u8; 6] = [0xff; 6];
 const GROUP: [u8; 6] = [1, 0, 0x5e, 1, 2, 3];
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 99];
-
-fn change(server: &Server, change: impl FnOnce(&mut EthernetSpec)) {
-    server.must(Request::PutAdapter(card(server.dir.path(), 1, change)));
-}
-
-/// Takes what has come.
-fn empty(client: &mut Client) -> usize {
-    std::iter::from_fn(|| client.receive_within(Duration::ZERO)).count()
-}
 
 #[test]
 fn a_storm_is_held_at_its_sender_and_what_is_known_passes() {
@@ -40,18 +31,18 @@ fn a_storm_is_held_at_its_sender_and_what_is_known_passes() {
             let since = Instant::now();
             let bound = |at| if at == number { 5 } else { 0 };
             let storm = StormSpec { broadcast: bound(0), multicast: bound(1), unknown: bound(2) };
-            change(&server, |card| card.storm = storm);
+            server.change(1, |card| card.storm = storm);
             for round in 0..100 {
                 // Each kind, of which one is bounded, and one for somebody who is known.
                 for destination in [ALL, GROUP, NOBODY, mac(2)] {
                     a.send(&PLAIN, &a.frame(destination, round, 100));
                     a.sent();
-                    empty(&mut b);
+                    b.empty();
                 }
             }
             all += 400;
             wait("all to be delivered or counted", || {
-                empty(&mut b);
+                b.empty();
                 let lost: u64 =
                     kinds.iter().map(|(_, reason)| server.count_of("ent1", *reason)).sum();
                 (server.count_of("ent2", QueueCounter::RxFrames) + lost == all).then_some(())
@@ -60,7 +51,7 @@ fn a_storm_is_held_at_its_sender_and_what_is_known_passes() {
             let most = 5 + 5 * (since.elapsed().as_secs() + 1);
             assert!((5..=most).contains(&passed), "{passed} of at most {most}");
         }
-        change(&server, |_| ());
+        server.change(1, |_| ());
         for number in 0..50 {
             let frame = a.frame(ALL, number, 100);
             a.send(&PLAIN, &frame);
@@ -82,12 +73,12 @@ fn private_adapters_talk_to_all_but_each_other_whenever_that_is_said() {
         }
         wait("all to be heard", || {
             [&mut a, &mut b, &mut open].into_iter().for_each(|client| {
-                empty(client);
+                client.empty();
             });
             let heard = |name| server.count_of(name, QueueCounter::RxFrames);
             (heard("ent1") + heard("ent2") + heard("ent3") == 6).then_some(())
         });
-        change(&server, |card| card.private = true);
+        server.change(1, |card| card.private = true);
         // Learned anew, or not: it is lost either way.
         for to in [ALL, mac(3)] {
             let frame = a.frame(to, 1, 100);
@@ -120,7 +111,7 @@ fn private_adapters_talk_to_all_but_each_other_whenever_that_is_said() {
             let lost = server.count_of(who, QueueCounter::DropPrivatePort) - before;
             assert!(lost == 1 || open.receive().frame == from.frame(other, 5, 100));
         }
-        change(&server, |_| ());
+        server.change(1, |_| ());
         let frame = a.frame(mac(2), 6, 100);
         a.send(&PLAIN, &frame);
         assert_eq!(b.receive().frame, frame);

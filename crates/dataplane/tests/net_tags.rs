@@ -3,8 +3,8 @@
 mod common;
 
 use common::Server;
-use common::net::{Client, How, PLAIN, card, mac};
-use protocol::message::{EthernetSpec, Request, Tagging};
+use common::net::{Client, How, PLAIN, mac};
+use protocol::message::{EthernetSpec, Tagging};
 use protocol::stats::QueueCounter;
 
 const ALL: [u8; 6] = [0xff; 6];
@@ -67,9 +67,7 @@ fn customers_keep_their_vlans_inside_of_those_that_carry_them() {
         assert_eq!(server.count_of("ent3", QueueCounter::DropNoTxTarget), 1);
         [&mut a, &mut b, &mut near].into_iter().for_each(Client::has_nothing);
         // It changes while all run.
-        server.must(Request::PutAdapter(card(server.dir.path(), 3, |card| {
-            card.vids = vec![100, 200];
-        })));
+        server.change(3, |card| card.vids = vec![100, 200]);
         let sent = a.frame(ALL, 7, 100);
         pass(&mut a, &sent, &mut trunk, &tagged(&sent, &[(0x8100, 100)]));
     }

@@ -154,6 +154,11 @@ impl Client {
     }
 
     /// Nothing has come.
+    /// Takes what has come: how many frames.
+    pub fn empty(&mut self) -> usize {
+        std::iter::from_fn(|| self.receive_within(Duration::ZERO)).count()
+    }
+
     #[track_caller]
     pub fn has_nothing(&mut self) {
         assert_eq!(self.pairs[0].rx.receive().unwrap(), None);
@@ -217,5 +222,11 @@ impl Server {
         let socket = spec.socket.clone();
         self.must(Request::PutAdapter(spec));
         Client::connect(&socket, number, how)
+    }
+
+    /// Another specification for a card, under its client.
+    #[track_caller]
+    pub fn change(&self, number: u8, change: impl FnOnce(&mut EthernetSpec)) {
+        self.must(Request::PutAdapter(card(self.dir.path(), number, change)));
     }
 }
