@@ -272,20 +272,33 @@ pub(super) fn failgrps(global: &Global, filters: &[Filter]) -> Result<(), Failur
     })
 }
 
+/// What a pool has, which is known while it is open.
+pub(super) fn space_of(global: &Global, pool: &str) -> Result<PoolView, Failure> {
+    let view: ObjectView = Client::new(global)?.get(&path(Object::Pool, pool)?)?;
+    view.space.ok_or_else(|| {
+        let help = format!("see `trunkline pool show {pool}`");
+        ApiError::new(Code::Unavailable, format!("pool `{pool}` is not open")).help(help).into()
+    })
+}
+
+/// The one of this name, of what a pool has.
+pub(super) fn named<'a, T>(
+    pool: &str,
+    (noun, name): (&str, &str),
+    all: &'a [T],
+    of: impl Fn(&T) -> &str,
+) -> Result<&'a T, Failure> {
+    all.iter().find(|one| of(one) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(&of).collect();
+        let what = format!("pool `{pool}` has no {noun} `{name}`");
+        ApiError::new(Code::NotFound, what).help(format!("it has {}", names.join(", "))).into()
+    })
+}
+
 /// `trunkline failgrp show`
 pub(super) fn failgrp(global: &Global, pool: &str, name: &str) -> Result<(), Failure> {
-    let view: ObjectView = Client::new(global)?.get(&path(Object::Pool, pool)?)?;
-    let Some(space) = &view.space else {
-        let what = format!("pool `{pool}` is not open");
-        let help = format!("see `trunkline pool show {pool}`");
-        return Err(ApiError::new(Code::Unavailable, what).help(help).into());
-    };
-    let Some(group) = space.failgrps.iter().find(|group| group.name == name) else {
-        let what = format!("pool `{pool}` has no failure group `{name}`");
-        let names: Vec<&str> = space.failgrps.iter().map(|group| group.name.as_str()).collect();
-        let help = format!("it has {}", names.join(", "));
-        return Err(ApiError::new(Code::NotFound, what).help(help).into());
-    };
+    let space = &space_of(global, pool)?;
+    let group = named(pool, ("failure group", name), &space.failgrps, |group| &group.name)?;
     let pvs: Vec<&PvView> = space.pvs.iter().filter(|pv| pv.failgrp == name).collect();
     let all = json!({ "pool": pool, "failgrp": group, "pvs": pvs, "resync": space.resync });
     print(global, &all, |_| {

@@ -1,15 +1,11 @@
 //! How the tiers of storage pools are shown.
 
 use super::filter::Filter;
-use super::objects::path;
-use super::pools::{lu_table, pv_table, those};
+use super::pools::{lu_table, named, pv_table, space_of, those};
 use crate::cli::Global;
-use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{print, table};
-use control::error::{ApiError, Code};
-use control::server::{LuView, ObjectView, PvView, TierView};
-use fabric::attribute::Object;
+use control::server::{LuView, PvView, TierView};
 use fabric::units::format_size;
 use serde::Serialize;
 use serde_json::json;
@@ -54,18 +50,8 @@ pub(super) fn tiers(global: &Global, filters: &[Filter]) -> Result<(), Failure> 
 
 /// `trunkline tier show`
 pub(super) fn tier(global: &Global, pool: &str, name: &str) -> Result<(), Failure> {
-    let view: ObjectView = Client::new(global)?.get(&path(Object::Pool, pool)?)?;
-    let Some(space) = &view.space else {
-        let what = format!("pool `{pool}` is not open");
-        let help = format!("see `trunkline pool show {pool}`");
-        return Err(ApiError::new(Code::Unavailable, what).help(help).into());
-    };
-    let Some(tier) = space.tiers.iter().find(|tier| tier.name == name) else {
-        let what = format!("pool `{pool}` has no tier `{name}`");
-        let names: Vec<&str> = space.tiers.iter().map(|tier| tier.name.as_str()).collect();
-        let help = format!("it has {}", names.join(", "));
-        return Err(ApiError::new(Code::NotFound, what).help(help).into());
-    };
+    let space = space_of(global, pool)?;
+    let tier = named(pool, ("tier", name), &space.tiers, |tier| &tier.name)?;
     let of = |tier: &str| tier == name;
     let pvs: Vec<PvView> = space.pvs.iter().filter(|pv| of(&pv.tier)).cloned().collect();
     let lus: Vec<LuView> = space.lus.iter().filter(|lu| of(&lu.tier)).cloned().collect();
