@@ -91,6 +91,16 @@ fn prefix(text: &str) -> Result<PrefixSpec, String> {
     Ok(PrefixSpec { address, bits })
 }
 
+/// Each is what passes in a second, and the burst if one is set.
+fn rate(frames: (u64, Option<u64>), bytes: (u64, Option<u64>)) -> RateSpec {
+    RateSpec {
+        frames_per_s: frames.0,
+        frames_burst: burst(frames.1, frames.0),
+        bytes_per_s: bytes.0,
+        bytes_burst: burst(bytes.1, bytes.0),
+    }
+}
+
 /// What a client sees of its network.
 pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
     use attr::adapter as a;
@@ -109,24 +119,14 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
             dhcp_server: a::DHCP_SERVER.value(set),
             router: a::ROUTER.value(set),
         },
-        limit_tx: RateSpec {
-            frames_per_s: a::LIMIT_TX_FRAMES_PER_S.value(set),
-            frames_burst: burst(
-                a::LIMIT_TX_FRAMES_BURST.of(set),
-                a::LIMIT_TX_FRAMES_PER_S.value(set),
-            ),
-            bytes_per_s: a::LIMIT_TX_BYTES_PER_S.value(set),
-            bytes_burst: burst(a::LIMIT_TX_BYTES_BURST.of(set), a::LIMIT_TX_BYTES_PER_S.value(set)),
-        },
-        limit_rx: RateSpec {
-            frames_per_s: a::LIMIT_RX_FRAMES_PER_S.value(set),
-            frames_burst: burst(
-                a::LIMIT_RX_FRAMES_BURST.of(set),
-                a::LIMIT_RX_FRAMES_PER_S.value(set),
-            ),
-            bytes_per_s: a::LIMIT_RX_BYTES_PER_S.value(set),
-            bytes_burst: burst(a::LIMIT_RX_BYTES_BURST.of(set), a::LIMIT_RX_BYTES_PER_S.value(set)),
-        },
+        limit_tx: rate(
+            (a::LIMIT_TX_FRAMES_PER_S.value(set), a::LIMIT_TX_FRAMES_BURST.of(set)),
+            (a::LIMIT_TX_BYTES_PER_S.value(set), a::LIMIT_TX_BYTES_BURST.of(set)),
+        ),
+        limit_rx: rate(
+            (a::LIMIT_RX_FRAMES_PER_S.value(set), a::LIMIT_RX_FRAMES_BURST.of(set)),
+            (a::LIMIT_RX_BYTES_PER_S.value(set), a::LIMIT_RX_BYTES_BURST.of(set)),
+        ),
         storm: StormSpec {
             broadcast: a::STORM_BROADCAST.value(set),
             multicast: a::STORM_MULTICAST.value(set),
