@@ -2,24 +2,32 @@
 
 use super::*;
 
+impl Server {
+    /// A server that another program has become, which sets what it begins with.
+    pub(super) fn started_by(launcher: &str, args: &[&str]) -> Server {
+        let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
+        let log = std::fs::File::create(server.path("serve.log")).unwrap();
+        let child = Command::new(launcher)
+            .args(args)
+            .args([env!("CARGO_BIN_EXE_trunkline"), "serve", "--dir"])
+            .arg(server.dir.path())
+            .env_remove("JOURNAL_STREAM")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        server.child = Some(child);
+        server.until("the server", |server| {
+            server.try_status().is_some_and(|status| status["dataplanes"][0]["state"] == "running")
+        });
+        server
+    }
+}
+
 /// A server that was started with SIGHUP as its disposition says, whatever the tests were started with.
 fn started(disposition: &str) -> Server {
-    let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
-    let log = std::fs::File::create(server.path("serve.log")).unwrap();
-    let child = Command::new("env")
-        .args([disposition, env!("CARGO_BIN_EXE_trunkline"), "serve", "--dir"])
-        .arg(server.dir.path())
-        .env_remove("JOURNAL_STREAM")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    server.child = Some(child);
-    server.until("the server", |server| {
-        server.try_status().is_some_and(|status| status["dataplanes"][0]["state"] == "running")
-    });
-    server
+    Server::started_by("env", &[disposition])
 }
 
 /// What a shell or a terminal says when it goes.

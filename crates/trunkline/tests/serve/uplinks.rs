@@ -280,24 +280,15 @@ fn what_the_server_may_its_data_plane_may_not() {
     if !testkit::is_root("capabilities") {
         return;
     }
-    let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
-    let log = std::fs::File::create(server.path("serve.log")).unwrap();
-    let child = Command::new("setpriv")
-        .args(["--securebits=+noroot", "--inh-caps=-all,+net_admin,+sys_admin"])
-        .args(["--ambient-caps=-all,+net_admin,+sys_admin", env!("CARGO_BIN_EXE_trunkline")])
-        .args(["serve", "--dir"])
-        .arg(server.dir.path())
-        .env_remove("JOURNAL_STREAM")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let own = child.id();
-    server.child = Some(child);
-    server.until("the server", |server| {
-        server.try_status().is_some_and(|status| status["dataplanes"][0]["state"] == "running")
-    });
+    let server = Server::started_by(
+        "setpriv",
+        &[
+            "--securebits=+noroot",
+            "--inh-caps=-all,+net_admin,+sys_admin",
+            "--ambient-caps=-all,+net_admin,+sys_admin",
+        ],
+    );
+    let own = server.child.as_ref().unwrap().id();
     let has = |process: u32| {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
         let all = status.lines().filter_map(|line| line.strip_prefix("CapPrm:\t"));
