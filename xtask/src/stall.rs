@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, nice};
 
 use crate::run::describe;
 
@@ -28,12 +28,17 @@ pub(crate) struct Beside {
     done: JoinHandle<Result<()>>,
 }
 
-/// Starts a command as [`visible`] does, with its output kept.
-pub(crate) fn beside(mut command: Command) -> Result<Beside> {
+/// Starts a command as [`visible`] does, with its output kept, and so much nicer than this process (nice(2), 0 to 19).
+pub(crate) fn beside(mut command: Command, nicer: i32) -> Result<Beside> {
     let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
     command.stdout(output.try_clone()?).stderr(output.try_clone()?);
     let line = describe(&command);
-    Ok(Beside { line, output, done: std::thread::spawn(move || visible(&mut command)) })
+    let run = move || {
+        // On Linux this is of the thread, and of what it starts.
+        nice(nicer).context("cannot be nicer")?;
+        visible(&mut command)
+    };
+    Ok(Beside { line, output, done: std::thread::spawn(run) })
 }
 
 impl Beside {
@@ -49,7 +54,7 @@ impl Beside {
 
 /// Runs two commands beside each other as [`visible`] does. The output of the first is on the terminal, that of the second comes when both have ended.
 pub(crate) fn visible_beside(first: &mut Command, second: Command) -> Result<()> {
-    let second = beside(second)?;
+    let second = beside(second, 0)?;
     match (visible(first), second.finish()) {
         (Err(one), Err(two)) => Err(anyhow!("{one}; {two}")),
         (one, two) => one.and(two),
