@@ -99,7 +99,7 @@ impl Drop for Kept {
 #[test]
 fn the_demo_verifies_measures_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let line = format!("demo --time 100ms --size 8MiB -o json --dir {}", dir.path().display());
+    let line = format!("demo --time 1s --size 8MiB -o json --dir {}", dir.path().display());
     let shown = json(&line);
     assert_eq!(shown["verified"]["blocks_wrong"], 0);
     assert_eq!(shown["verified"]["bytes"], 4 * (8 << 20));
