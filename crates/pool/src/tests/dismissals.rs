@@ -135,17 +135,35 @@ fn a_pv_that_is_lost_while_it_leaves_goes_on_leaving() {
     }
 }
 
+/// Two of a failure group are away, and nothing is made anew before one of them returns.
+fn two_away() -> World {
+    let mut world = world_of("three");
+    world.lose(1);
+    ask(&mut world, durable());
+    assert_eq!(fault(&mut world, add_to(1)), None);
+    world.lost = Some(2);
+    ask(&mut world, checkpoint());
+    assert!(world.pool.is_away(1) && world.pool.is_away(2));
+    world
+}
+
+/// Chunks still lack the leg that it had: it is not gone before they have another. The rule is broken on purpose as well, and found.
+#[test]
+fn a_pv_that_is_away_is_gone_when_what_was_on_it_is_elsewhere() {
+    for broken in [None, Some(Rule::WholeBeforeGone)] {
+        let mut world = two_away();
+        world.pool.broken = broken;
+        ask(&mut world, ask_for(Request::RemovePv { pv: 1 }));
+        assert!(!world.pool.halves().is_empty());
+        assert_eq!(state(&world, 1) == MemberState::Gone, broken.is_some());
+    }
+}
+
 /// Two of a failure group are away. What was on which is not known: the one that may return is waited for, unless it is removed as well.
 #[test]
 fn while_another_may_return_nothing_is_made_anew() {
     for both in [false, true] {
-        let mut world = world_of("three");
-        world.lose(1);
-        ask(&mut world, durable());
-        assert_eq!(fault(&mut world, add_to(1)), None);
-        world.lost = Some(2);
-        ask(&mut world, checkpoint());
-        assert!(world.pool.is_away(1) && world.pool.is_away(2));
+        let mut world = two_away();
         let tag = world.submit(Request::RemovePv { pv: 1 });
         world.rest();
         assert!(world.oracle.is_open(tag));
