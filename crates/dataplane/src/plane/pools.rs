@@ -188,11 +188,9 @@ impl Kit {
         self.let_go(&mut open)?;
         self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
         // What hinders an LU hinders no other, and no PV.
-        let place = |placed: &PlacedLu| match placed_otherwise(&open.handle, *placed) {
-            true => open.handle.set_tier(placed.lu, placed.tier),
-            false => Ok(()),
-        };
-        let placed: Vec<Result<(), PoolError>> = spec.placed.iter().map(place).collect();
+        let placed = placed_otherwise(&open.handle, &spec.placed).into_iter();
+        let placed = placed.map(|it| open.handle.set_tier(it.lu, it.tier));
+        let placed: Vec<Result<(), PoolError>> = placed.collect();
         let placed: Result<(), PoolError> = placed.into_iter().collect();
         placed.map_err(|error| pool_failure(&spec.name, &error))?;
         open.spec = spec;
@@ -390,10 +388,14 @@ impl OpenPool {
     }
 }
 
-/// Whether an LU is there and in another tier.
-fn placed_otherwise(pool: &PoolHandle, placed: PlacedLu) -> bool {
-    let lus = pool.view().lus;
-    lus.iter().any(|lu| lu.lu == placed.lu && lu.tier != placed.tier)
+/// Those of these LUs that are there and in another tier.
+fn placed_otherwise(pool: &PoolHandle, placed: &[PlacedLu]) -> Vec<PlacedLu> {
+    if placed.is_empty() {
+        return Vec::new();
+    }
+    let tiers: BTreeMap<u32, u8> = pool.view().lus.iter().map(|lu| (lu.lu, lu.tier)).collect();
+    let elsewhere = |it: &&PlacedLu| tiers.get(&it.lu).is_some_and(|tier| *tier != it.tier);
+    placed.iter().filter(elsewhere).copied().collect()
 }
 
 /// Who has a PV.
