@@ -4,14 +4,14 @@ mod common;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
 
 use common::net::{Client, How, PLAIN, card, frame, ip, mac, quiet, wait};
 use common::process::{self, Process};
 use partition::net::HEADER_BYTES;
 use protocol::message::{Reply, Request, UplinkKind, UplinkSpec};
 use spec::{Failback, FailoverMode, FailoverSpec};
+use testkit::Elsewhere;
 
 #[test]
 #[ignore = "run by the others: a data plane"]
@@ -21,42 +21,6 @@ fn data_plane() {
 
 const GUEST: u8 = 1;
 const OUTSIDE: [u8; 6] = [2, 0, 0, 0, 0, 9];
-
-/// A network namespace, for as long as a process is in it.
-struct Elsewhere(Child);
-
-impl Elsewhere {
-    fn new() -> Elsewhere {
-        let child = Command::new("unshare").args(["--net", "sleep", "600"]).spawn().unwrap();
-        let elsewhere = Elsewhere(child);
-        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
-        let id = elsewhere.0.id().to_string();
-        wait("a namespace", || (of(&id)? != of("self")?).then_some(()));
-        elsewhere.run(
-            "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1",
-        );
-        elsewhere
-    }
-
-    fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/ns/net", self.0.id()))
-    }
-
-    #[track_caller]
-    fn run(&self, words: &str) -> String {
-        let net = format!("--net={}", self.path().display());
-        let run = Command::new("nsenter").arg(net).args(words.split(' ')).output().unwrap();
-        assert!(run.status.success(), "{words}: {}", String::from_utf8_lossy(&run.stderr));
-        String::from_utf8(run.stdout).unwrap()
-    }
-}
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn uplink(kind: UplinkKind, interface: &str, netns: &Path) -> UplinkSpec {
     let netns = Some(netns.to_owned());
@@ -144,7 +108,7 @@ fn a_card_elsewhere_inside() {
     quiet();
     let (elsewhere, folder) = (Elsewhere::new(), tempfile::tempdir().unwrap());
     ip("link add v1 type veth peer name v0");
-    ip(&format!("link set v0 netns {}", elsewhere.0.id()));
+    ip(&format!("link set v0 netns {}", elsewhere.id()));
     ip("link set v1 up");
     elsewhere.run("ip link set v0 up");
     let spec = uplink(UplinkKind::Packet, "v0", &elsewhere.path());

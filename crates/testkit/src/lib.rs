@@ -15,6 +15,7 @@
 //! All of this is root's. [`is_root`] says so where it is not, past the test runner; a test returns then. Tests of the project run as root.
 
 mod disk;
+mod elsewhere;
 mod mounts;
 mod wire;
 
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::process::Command;
 
 pub use disk::{Disk, Fault, Kind, Options};
+pub use elsewhere::Elsewhere;
 pub use mounts::{Ext4, Loop, Tmpfs};
 
 const NOT_TESTED: &str = "NOT TESTED: ";

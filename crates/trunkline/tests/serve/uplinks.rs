@@ -222,29 +222,9 @@ fn an_interface_is_in_another_network_namespace() {
 #[test]
 #[ignore = "in a namespace"]
 fn elsewhere_inside() {
-    /// A process in a namespace of its own, which ends with the test, however that ends.
-    struct Elsewhere(Child);
-    impl Drop for Elsewhere {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-    let mut other = Command::new("unshare");
-    // The output of the test is waited for until nobody can write to it.
-    other.stdout(Stdio::null()).stderr(Stdio::null());
-    let other = Elsewhere(other.args(["--net", "sleep", "600"]).spawn().unwrap());
-    let path = format!("/proc/{}/ns/net", other.0.id());
-    let ip = |words: &str| {
-        let words = words.split(' ');
-        let net = format!("--net={path}");
-        Command::new("nsenter").args([&net, "ip"]).args(words).output().unwrap()
-    };
+    let other = testkit::Elsewhere::new();
+    let path = other.path().display().to_string();
     let server = Server::start(&[]);
-    server.until("a namespace", |_| {
-        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
-        of(&other.0.id().to_string()) != of("self")
-    });
     server.ok("network create net0");
     server.ok("network create net1");
     let wrong = server.run("uplink create up0 --network net0 --netns run/blue");
@@ -252,7 +232,7 @@ fn elsewhere_inside() {
     assert!(wrong.status.code() == Some(2) && why.contains("is no network namespace"), "{why}");
     server.ok(&format!("uplink create up0 --network net0 --netns {path}"));
     server.ok("uplink wait up0");
-    assert!(ip("link show up0").status.success());
+    other.run("ip link show up0");
     let here = Command::new("ip").args(["link", "show", "up0"]).output().unwrap();
     assert!(!here.status.success(), "it is here: {here:?}");
     // That interface has its uplink; one of its name here is another one.
@@ -267,7 +247,7 @@ fn elsewhere_inside() {
     server.until("its descriptor", |server| {
         server.try_status().is_some_and(|status| status["uplinks"][0]["state"] == "connected")
     });
-    assert!(ip("link del up0").status.success());
+    other.run("ip link del up0");
     // A namespace that is not there is told, and not waited for.
     let missing = server.run("uplink create up2 --network net1 --netns no-such");
     let why = String::from_utf8_lossy(&missing.stderr).into_owned();
