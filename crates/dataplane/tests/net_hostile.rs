@@ -160,13 +160,24 @@ fn a_flood_of_stations_and_vlans_is_learned_up_to_its_quota_and_forgotten_with_i
             while c.receive_within(Duration::ZERO).is_some() {}
         }
     }
-    flood.sent();
+    // What waits for the others has reached them, or there would be no room for what comes now.
+    let last = flood.frame(ALL, 1, 60);
+    let reached = |client: &mut Client| {
+        std::iter::from_fn(|| client.receive_within(Duration::ZERO)).any(|it| it.frame == last)
+    };
+    let (mut b_has, mut c_has) = (false, false);
+    wait("the flood to be over", || {
+        flood.send(&PLAIN, &last);
+        b_has |= reached(&mut b);
+        c_has |= reached(&mut c);
+        (b_has && c_has).then_some(())
+    });
     // Others are learned all the same.
     b.send(&PLAIN, &b.frame(ALL, 1, 60));
     c.send(&PLAIN, &c.frame(ALL, 1, 60));
     receive_from(&mut b, mac(3));
     receive_from(&mut c, mac(2));
-    wait("the flood to be over", || {
+    wait("both to be heard", || {
         while flood.receive_within(Duration::ZERO).is_some() {}
         (server.count_of("ent1", QueueCounter::RxFrames) == 2).then_some(())
     });
