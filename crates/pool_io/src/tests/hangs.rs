@@ -91,6 +91,7 @@ fn a_pv_that_hangs_delays_nothing_on_others_of_its_pool() {
     for chunk in 0..8 {
         let before = used(&pool)[3];
         bench.write(chunk * CHUNK_BYTES, &[1; 512]).unwrap();
+        comes(chunk + 1, || used(&pool).into_iter().map(u64::from).sum());
         if used(&pool)[3] > before {
             on_it.push(chunk);
         }

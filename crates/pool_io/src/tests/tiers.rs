@@ -37,8 +37,8 @@ fn an_lu_is_cut_from_the_pvs_of_its_tier() {
         (0..4).for_each(|chunk| bench.write(chunk * CHUNK_BYTES, &[7; 4096]).unwrap());
         bench.close();
     }
-    assert_eq!(used(&pool), [(0, 2), (0, 2), (3, 4)]);
-    assert_eq!((room(&pool), pool.view().free), (vec![(0, 10), (3, 3)], 13));
+    comes(vec![(0, 2), (0, 2), (3, 4)], || used(&pool));
+    comes((vec![(0, 10), (3, 3)], 13), || (room(&pool), pool.view().free));
     let tiers: Vec<u8> = pool.view().lus.iter().map(|lu| lu.tier).collect();
     assert_eq!(tiers, [0, 3]);
     let (spec, lu) = lu_spec(CHUNK_BYTES, false);
