@@ -55,12 +55,7 @@ pub fn open(interface: &str, beside: Option<BorrowedFd<'_>>, shared: bool) -> io
         set_of(&packets, libc::SOL_SOCKET, forced, &SOCKET_BYTES)
             .or_else(|_| set_of(&packets, libc::SOL_SOCKET, plain, &SOCKET_BYTES))?;
     }
-    let [a, b, c, d] = index.to_ne_bytes();
-    // A `struct packet_mreq`: index, type, length and address.
-    let mut membership = [0_u16; 8];
-    (membership[0], membership[1]) = (u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d]));
-    membership[2] = PACKET_MR_PROMISC;
-    set(&packets, PACKET_ADD_MEMBERSHIP, &membership)?;
+    hear_all(&packets, index)?;
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: a plain structure of numbers, for which zeroes are values.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -89,6 +84,16 @@ pub fn open(interface: &str, beside: Option<BorrowedFd<'_>>, shared: bool) -> io
         None => {}
     }
     Ok(packets)
+}
+
+/// Whomever it is for: everything comes in that passes the interface, for as long as somebody has the socket.
+pub(crate) fn hear_all(packets: &OwnedFd, index: libc::c_int) -> io::Result<()> {
+    let [a, b, c, d] = index.to_ne_bytes();
+    // A `struct packet_mreq`: index, type, length and address.
+    let mut membership = [0_u16; 8];
+    (membership[0], membership[1]) = (u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d]));
+    membership[2] = PACKET_MR_PROMISC;
+    set(packets, PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
