@@ -75,13 +75,21 @@ const RING_CHANGE: u64 = 0x7fff_ffff;
 #[rustfmt::skip]
 const NOT_CONTROL_PLANE: &[c_long] = &[
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_process_madvise, SYS_pidfd_getfd, SYS_perf_event_open,
-    SYS_bpf, SYS_userfaultfd, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsmount,
+    SYS_userfaultfd, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsmount,
     SYS_fsconfig, SYS_fspick, SYS_mount_setattr, SYS_chroot, SYS_unshare, SYS_swapon, SYS_swapoff, SYS_reboot,
     SYS_kexec_load, SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_acct, SYS_quotactl, SYS_syslog,
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_add_key,
     SYS_request_key, SYS_keyctl, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_personality, SYS_vhangup, SYS_nfsservctl,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
     SYS_capset, SYS_mknodat, SYS_fanotify_init, SYS_lookup_dcookie,
+];
+
+/// What an uplink by AF_XDP needs of `bpf(2)`.
+const BPF_OF_UPLINKS: [c_int; 4] = [
+    0,  /* MAP_CREATE */
+    2,  /* MAP_UPDATE_ELEM */
+    5,  /* PROG_LOAD */
+    28, /* LINK_CREATE */
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -136,8 +144,9 @@ pub fn data_plane() -> Result<(), Unconfined> {
     apply(&[first, second])
 }
 
-/// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load code into the kernel, change identity,
-/// clocks or names, enter a namespace other than one of networks, make devices, or make a socket other than a Unix one, one of an interface's packets, or one for TCP: they fail with `EPERM`.
+/// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load modules into the kernel, change identity,
+/// clocks or names, enter a namespace other than one of networks, make devices, or make a socket other than a Unix one, one of an interface's packets or frames, or one for TCP: they fail with `EPERM`. Of code for the
+/// kernel it can load what `bpf(2)` lets it, for an uplink by AF_XDP.
 ///
 /// # Errors
 ///
@@ -150,11 +159,12 @@ pub fn control_plane() -> Result<(), Unconfined> {
     };
     // For an uplink: one that hears nothing before it is bound.
     let (packet, raw) = (AF_PACKET as u64, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    let xdp = AF_XDP as u64;
     // For etcd, as the runtime makes them.
     let (inet, inet6) = (AF_INET as u64, AF_INET6 as u64);
     let tcp = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
     let sockets = (|| {
-        let known = [AF_UNIX, AF_PACKET, AF_INET, AF_INET6];
+        let known = [AF_UNIX, AF_PACKET, AF_XDP, AF_INET, AF_INET6];
         let unknown: Built<Vec<SeccompCondition>> =
             known.into_iter().map(|family| differs(0, family)).collect();
         Ok(vec![
@@ -163,10 +173,16 @@ pub fn control_plane() -> Result<(), Unconfined> {
             all(vec![equal(0, inet6)?, differs(1, tcp)?])?,
             all(vec![equal(0, packet)?, differs(1, raw)?])?,
             all(vec![equal(0, packet)?, differs(2, 0)?])?,
+            all(vec![equal(0, xdp)?, differs(1, raw)?])?,
+            all(vec![equal(0, xdp)?, differs(2, 0)?])?,
         ])
     })();
     let sockets = sockets.map_err(|error: seccompiler::BackendError| unconfined(&error))?;
     rules.insert(SYS_socket, sockets);
+    // The program that gives an interface's frames to an uplink's sockets: it is made and attached; nothing that is there is looked at or changed.
+    let others = BPF_OF_UPLINKS.into_iter().map(|command| differs(0, command)).collect();
+    let others = Built::and_then(others, all);
+    rules.insert(SYS_bpf, vec![others.map_err(|error| unconfined(&error))?]);
     // Where interfaces of uplinks are; no other namespace.
     let elsewhere = differs(1, CLONE_NEWNET).and_then(|other| all(vec![other]));
     rules.insert(SYS_setns, vec![elsewhere.map_err(|error| unconfined(&error))?]);

@@ -370,6 +370,7 @@ fn controls() {
         (AF_NETLINK, SOCK_RAW),
         (AF_PACKET, SOCK_RAW),
         (AF_PACKET, SOCK_DGRAM),
+        (AF_XDP, SOCK_RAW),
     ] {
         assert_eq!(call(SYS_socket, &[domain as usize, kind as usize]), Err(EPERM), "{domain}");
     }
@@ -377,6 +378,14 @@ fn controls() {
     assert_eq!(uplink(), may);
     let hears = [AF_PACKET as usize, raw, usize::from((ETH_P_ALL as u16).to_be())];
     assert_eq!(call(SYS_socket, &hears), Err(EPERM));
+    assert_ne!(call(SYS_socket, &[AF_XDP as usize, raw, 0]), Err(ENOSYS));
+    assert_eq!(call(SYS_socket, &[AF_XDP as usize, raw, 1]), Err(EPERM));
+    // What gives frames to it is made, and nothing else is done by `bpf`: a size that no kernel knows comes before any right.
+    for command in 0..64 {
+        let made = [0, 2, 5, 28].contains(&command);
+        let answer = call(SYS_bpf, &[command, 0, 1 << 20]);
+        assert_eq!(answer == Err(EPERM), !made, "{command}: {answer:?}");
+    }
     // A network namespace is the kernel's to judge.
     let none = (-1_isize).cast_unsigned();
     assert_eq!(call(SYS_setns, &[none, CLONE_NEWNET as usize]), Err(EBADF));
@@ -385,7 +394,7 @@ fn controls() {
     }
     #[rustfmt::skip]
     let calls = [
-        SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_bpf, SYS_perf_event_open, SYS_mount, SYS_umount2,
+        SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_perf_event_open, SYS_mount, SYS_umount2,
         SYS_unshare, SYS_setns, SYS_setuid, SYS_init_module, SYS_kexec_load, SYS_keyctl, SYS_mknodat, SYS_open_by_handle_at,
     ];
     for number in calls {
