@@ -183,9 +183,12 @@ impl Books {
                 return failure(FailureCode::InUse, format!("uplink `{}` is in use", spec.name));
             }
             Some(old) => old.spec = spec,
-            None => {
-                uplinks.push(UplinkStatus { spec, channel_of_queue: vec![0, 1], failover: None })
-            }
+            None => uplinks.push(UplinkStatus {
+                spec,
+                channel_of_queue: vec![0, 1],
+                failover: None,
+                way: None,
+            }),
         }
         Reply::Done
     }

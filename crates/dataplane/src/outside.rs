@@ -67,6 +67,14 @@ impl Outside {
         }
     }
 
+    /// All queues of the interface of an uplink.
+    pub(crate) fn xdp(&self, spec: &UplinkSpec) -> io::Result<memory::xdp::Opened> {
+        match self {
+            Outside::Here => opener::open_xdp(spec),
+            Outside::Opener(opener) => opener.xdp(spec),
+        }
+    }
+
     pub(crate) fn link(&self, interface: Interface) -> io::Result<bool> {
         match self {
             Outside::Here => interface.is_up(),

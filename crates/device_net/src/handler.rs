@@ -1,5 +1,6 @@
 //! A queue of a network device inside its channel.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use block::{Outcome, Tag};
@@ -18,6 +19,7 @@ use crate::replica::Shared;
 use crate::transmit::Sender;
 use crate::uplink::Uplink;
 use crate::waiting::Waiting;
+use crate::xdp::Xdp;
 
 /// Segments of the lists that a TX queue has of its own: a frame in pages, as drivers send it, fits.
 const LIST_SEGMENTS: usize = 24;
@@ -29,7 +31,16 @@ pub struct Behind {
     pub(crate) port: Arc<Port>,
     pub(crate) features: u64,
     /// It is a descriptor of an uplink and no virtqueue.
-    pub(crate) uplink: Option<UplinkKind>,
+    pub(crate) uplink: Option<Descriptor>,
+}
+
+/// What a descriptor of an uplink is.
+#[derive(Debug, Clone)]
+pub enum Descriptor {
+    /// One of a TAP, or a packet socket.
+    File(UplinkKind),
+    /// An AF_XDP socket, with its memory.
+    Xdp(Arc<OwnedFd>),
 }
 
 impl std::fmt::Debug for Behind {
@@ -71,9 +82,15 @@ impl Handler for NetHandler {
         queue: &QueueResources,
     ) -> Result<Opened<NetHandler>, String> {
         let replica = shared.of(&network, io.channel());
-        if let Some(kind) = uplink {
+        if let Some(descriptor) = uplink {
+            let (kind, xdp) = match descriptor {
+                Descriptor::File(kind) => (kind, None),
+                Descriptor::Xdp(memory) => {
+                    (UplinkKind::Xdp, Some(Box::new(Xdp::open(&queue.kick, &memory)?)))
+                }
+            };
             let waiting = Waiting::open(replica, port, queue.number, io);
-            let uplink = Uplink::new(kind, waiting, io.wake())?;
+            let uplink = Uplink::new(kind, xdp, waiting, io.wake())?;
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
             return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
         }

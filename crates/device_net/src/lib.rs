@@ -55,12 +55,13 @@ mod trace;
 mod transmit;
 mod uplink;
 mod waiting;
+mod xdp;
 
 use protocol::stats::QueueCounter;
 use switch::Reason;
 
 pub use device::NetDevice;
-pub use handler::{Behind, NetHandler};
+pub use handler::{Behind, Descriptor, NetHandler};
 pub use network::{Network, Networks};
 pub use replica::Shared;
 pub use trace::TraceError;

@@ -1,4 +1,5 @@
-//! What a descriptor of an uplink is: a TAP, or a packet socket of an interface. This alone tells them apart.
+//! What a descriptor of an uplink is: a TAP, or a packet socket of an interface. This alone tells them apart. AF_XDP sockets have no operation for each
+//! frame: [`crate::xdp`].
 //!
 //! Both take a frame behind the net header of virtio, and give one so. A packet socket gives the frame's tag beside it: the place where it belongs is left
 //! free when the frame is read, so that nothing is moved.
@@ -14,6 +15,8 @@ use spec::UplinkKind;
 use switch::{NetHeader, Reason};
 use uring::{FileSlot, Op, message};
 
+/// The driver threw a frame away that it was given (EBUSY), of an AF_XDP socket.
+pub(crate) const DROPPED: i32 = -16;
 /// Bytes of the header before each frame, as the descriptor was set up.
 pub(crate) const HEADER_BYTES: usize = NetHeader::BYTES;
 /// Room for what comes beside a frame.
@@ -73,7 +76,7 @@ pub(crate) fn read<'a>(
             pieces[0] = slot;
             Op::Read { file, bufs: &pieces[..1], offset: 0, nowait: true }
         }
-        UplinkKind::Packet => {
+        UplinkKind::Packet | UplinkKind::Xdp => {
             let (envelope, frame) = parts(slot);
             let behind = FIRST_BYTES + TAG_BYTES;
             *pieces = [frame.slice(0, FIRST_BYTES), frame.slice(behind, frame.len() - behind)];

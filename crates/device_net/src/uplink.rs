@@ -44,13 +44,14 @@ use crate::bounds::Bounds;
 use crate::config;
 use crate::copy::{Source, write_piece};
 use crate::counter_of;
-use crate::handler::{Behind, NetHandler};
+use crate::handler::{Behind, Descriptor, NetHandler};
 use crate::line::{self, HEADER_BYTES, Without};
 use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
 use crate::replica::Replica;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::transmit::{Sent, send};
 use crate::waiting::{Around, Frame, Waiting, store};
+use crate::xdp::{Ended, Xdp};
 
 /// Room for the longest frame with what a descriptor gives with it.
 const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
@@ -99,8 +100,9 @@ impl UplinkPort {
     /// It takes part as the specification says, and passes nothing of the VLANs in standby. What is on its way may still pass until it
     /// [is quiet](UplinkPort::is_quiet) since the number that is returned.
     pub fn show(&self, spec: &UplinkSpec, standby: &BTreeSet<Vid>) -> u64 {
-        // The kernel does what an interface cannot, and what comes is as others have made it.
-        let offloads = Offloads::ALL;
+        // The kernel does what an interface cannot, and what comes is as others have made it; but for AF_XDP, where frames are what is on the wire.
+        let may = Offloads::ALL;
+        let offloads = if spec.kind == UplinkKind::Xdp { Offloads::NONE } else { may };
         let asked = (RateSpec::default(), RateSpec::default(), spec.storm);
         let bounds = self.bounds.lock().expect("a panic ends the process").kept(asked);
         let port = PortSpec {
@@ -108,7 +110,7 @@ impl UplinkPort {
             vids: spec.vids.iter().filter_map(|number| Vid::new(*number)).collect::<Vids>(),
             standby: standby.iter().copied().collect::<Vids>(),
             takes: Takes { offloads, mtu: usize::from(spec.mtu) },
-            may: offloads,
+            may,
             trusted: true,
             // All the stations of the world outside.
             macs_max: usize::MAX,
@@ -164,9 +166,9 @@ impl UplinkPort {
 
     /// What is behind the queue of a descriptor.
     #[must_use]
-    pub fn behind(&self, kind: UplinkKind) -> Behind {
+    pub fn behind(&self, descriptor: Descriptor) -> Behind {
         let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
-        Behind { network, port, features: 0, uplink: Some(kind) }
+        Behind { network, port, features: 0, uplink: Some(descriptor) }
     }
 }
 
@@ -180,6 +182,8 @@ impl Drop for UplinkPort {
 pub(crate) struct Uplink {
     pub(crate) waiting: Waiting,
     kind: UplinkKind,
+    /// In place of slots, but for one.
+    xdp: Option<Box<Xdp>>,
     /// For reading, then for writing.
     slots: Lasting,
     scratch: Box<Scratch>,
@@ -211,12 +215,18 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    pub(crate) fn new(kind: UplinkKind, waiting: Waiting, wake: Wake) -> Result<Uplink, String> {
+    pub(crate) fn new(
+        kind: UplinkKind,
+        xdp: Option<Box<Xdp>>,
+        waiting: Waiting,
+        wake: Wake,
+    ) -> Result<Uplink, String> {
         let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES + ANNOUNCING_BYTES)
             .map_err(|error| error.to_string())?;
         Ok(Uplink {
             waiting,
             kind,
+            xdp,
             slots,
             scratch: Box::default(),
             to: Vec::new(),
@@ -243,6 +253,9 @@ impl Uplink {
         } else {
             self.read(io, queue);
         }
+        if self.xdp.as_ref().is_some_and(|xdp| xdp.is_owed()) && queue.takes_heads() {
+            self.tell(io, queue);
+        }
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
@@ -266,7 +279,8 @@ impl Uplink {
 
     /// What was written before the last change is with the kernel.
     fn settle(&self) {
-        if self.free.len() == usize::from(WRITES) {
+        let through = self.xdp.as_ref().is_none_or(|xdp| xdp.is_through());
+        if through && self.free.len() == usize::from(WRITES) {
             self.waiting.pair().settled.store(self.saw, Release);
         }
     }
@@ -275,6 +289,18 @@ impl Uplink {
     fn read(&mut self, io: &mut Io, queue: &mut RunningQueue) {
         (self.found_end, self.more) = (false, false);
         if !queue.takes_heads() {
+            return;
+        }
+        if let Some(xdp) = &mut self.xdp {
+            self.found_end = xdp.receive(self.batch, queue);
+            let frames = (0..xdp.received.len()).filter_map(|number| {
+                let (_, bytes) = xdp.received.frame(number)?;
+                Some((number as u16, bytes))
+            });
+            self.came.extend(frames);
+            if !self.came.is_empty() {
+                self.ask_for_relay(io, queue);
+            }
             return;
         }
         for _ in 0..self.batch {
@@ -301,6 +327,11 @@ impl Uplink {
         slot: u16,
         result: i32,
     ) {
+        match self.xdp.as_mut().map(|xdp| xdp.operated(io, queue, slot, result)) {
+            Some(Ended::GoOn) => return self.look(io, queue),
+            Some(Ended::Told) => return self.told(io, queue),
+            None | Some(Ended::Other) => {}
+        }
         if slot >= READS {
             match std::mem::take(&mut self.ends[usize::from(slot - READS)]) {
                 0 => {}
@@ -315,11 +346,7 @@ impl Uplink {
                 }
             }
             self.free.push(slot);
-            self.settle();
-            if !self.waiting.is_empty() || !self.announcing.is_empty() || self.asking.is_some() {
-                self.ask_for_relay(io, queue);
-            }
-            return;
+            return self.told(io, queue);
         }
         self.under_way -= 1;
         match usize::try_from(result) {
@@ -335,6 +362,14 @@ impl Uplink {
             }
         }
         if self.under_way == 0 {
+            self.ask_for_relay(io, queue);
+        }
+    }
+
+    /// The kernel has taken something: there may be room for what waits.
+    fn told(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        self.settle();
+        if !self.waiting.is_empty() || !self.announcing.is_empty() || self.asking.is_some() {
             self.ask_for_relay(io, queue);
         }
     }
@@ -400,20 +435,28 @@ impl Uplink {
             for at in 0..self.came.len() {
                 let (slot, bytes) = self.came[at];
                 all += bytes;
-                let came = line::came(self.kind, slot_of(&self.slots, slot), bytes);
+                let came = match &self.xdp {
+                    Some(_) => Ok(None),
+                    None => line::came(self.kind, slot_of(&self.slots, slot), bytes).map(Some),
+                };
                 let (from, pair) = (self.waiting.port.id, self.waiting.number());
+                let came = came.as_ref().map(|came| match (came, &self.xdp) {
+                    (Some(came), _) => came.bufs(),
+                    (None, Some(xdp)) => xdp.received.frame(slot.into()).map_or(&[][..], |it| it.0),
+                    (None, None) => &[],
+                });
                 let sent = match came {
-                    Ok(came) if question.is_some_and(|asks| self.is_answer(&asks, &came)) => {
+                    Ok(bufs) if question.is_some_and(|asks| self.is_answer(&asks, bufs)) => {
                         Ok(bytes.saturating_sub(HEADER_BYTES))
                     }
-                    Ok(came) => {
-                        let sent = Sent { from, pair, bufs: came.bufs(), header: HEADER_BYTES };
+                    Ok(bufs) => {
+                        let sent = Sent { from, pair, bufs, header: HEADER_BYTES };
                         let at = (&mut *replica, now_ns, watch);
                         send(io, queue, peers, at, sent, &mut self.to)
                     }
                     Err(reason) => {
-                        replica.switch.refused(from, reason);
-                        Err(reason)
+                        replica.switch.refused(from, *reason);
+                        Err(*reason)
                     }
                 };
                 match sent {
@@ -423,16 +466,28 @@ impl Uplink {
                     }
                     Err(reason) => queue.count(counter_of(reason), 1),
                 }
-                self.idle.push(slot);
+                if self.xdp.is_none() {
+                    self.idle.push(slot);
+                }
             }
             self.came.clear();
+            if let Some(xdp) = &mut self.xdp {
+                xdp.give_back();
+            }
             self.batch = match (self.found_end, all > READ_BYTES) {
                 (true, _) => READS_FIRST,
                 (false, true) => (self.batch / 2).max(READS_FIRST),
                 (false, false) => (self.batch * 2).min(READS),
             };
             if !self.found_end || self.more {
-                self.read(io, queue);
+                match &mut self.xdp {
+                    None => self.read(io, queue),
+                    Some(xdp) => {
+                        if queue.takes_heads() && !xdp.go_on(io, queue) {
+                            (self.wake)();
+                        }
+                    }
+                }
             }
         }
         self.drain(io, queue, &mut Around { switch: &mut replica.switch, watch });
@@ -502,9 +557,9 @@ impl Uplink {
     }
 
     /// Whether a frame is the answer to a question of this uplink's, and so for nobody else.
-    fn is_answer(&self, question: &Question, came: &line::Came) -> bool {
-        let frame = Source { bufs: came.bufs(), skip: HEADER_BYTES };
-        let bytes: usize = came.bufs().iter().map(|piece| piece.len()).sum();
+    fn is_answer(&self, question: &Question, bufs: &[IoBuf]) -> bool {
+        let frame = Source { bufs, skip: HEADER_BYTES };
+        let bytes: usize = bufs.iter().map(|piece| piece.len()).sum();
         let mut room = [0; ANNOUNCEMENT_BYTES];
         let head = &mut room[..ANNOUNCEMENT_BYTES.min(bytes.saturating_sub(HEADER_BYTES))];
         let mut kind = [0; 2];
@@ -526,6 +581,12 @@ impl Uplink {
     /// Asks, if there is a slot: past the switch, by which nothing may go while the uplink is in standby.
     fn ask(&mut self, io: &mut Io, queue: &mut RunningQueue) {
         let Some(question) = self.asking else { return };
+        if let Some(xdp) = &mut self.xdp {
+            self.asking = None;
+            // One that has no room is asked again.
+            let _ = xdp.put_bytes(question.frame(&mut [0; ANNOUNCEMENT_BYTES]));
+            return self.tell(io, queue);
+        }
         let Some(slot) = self.free.pop() else { return };
         self.asking = None;
         let mut room = [0; ANNOUNCEMENT_BYTES];
@@ -537,6 +598,13 @@ impl Uplink {
         let flags = WriteFlags { nowait: true, ..WriteFlags::NONE };
         if !io.operate(queue, Op::Write { file: queue.file(), bufs, offset: 0, flags }, slot) {
             self.free.push(slot);
+        }
+    }
+
+    /// Tells the kernel of an uplink by rings that there is something to send.
+    fn tell(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        if self.xdp.as_mut().is_some_and(|xdp| !xdp.tell(io, queue)) {
+            (self.wake)();
         }
     }
 
@@ -571,7 +639,7 @@ impl Uplink {
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<(), usize> {
-        let Uplink { scratch, slots, free, ends, .. } = self;
+        let Uplink { scratch, slots, free, ends, xdp, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
         let mut pieces = match around.switch.adapt(egress, view, offload, scratch) {
             Ok(pieces) => pieces,
@@ -581,6 +649,29 @@ impl Uplink {
                 return Ok(());
             }
         };
+        if let Some(xdp) = xdp {
+            let mut put = Ok(());
+            while put.is_ok()
+                && let Some(mut piece) = pieces.next()
+            {
+                put = xdp.put(source, &mut piece);
+            }
+            match put {
+                Ok(()) => {
+                    xdp.count(view.len());
+                    around.switch.delivered(egress.port, view.len());
+                    around.note(frame, Decision::Delivered);
+                }
+                Err(reason) => {
+                    around.switch.lost(egress.port, reason);
+                    queue.count(counter_of(reason), 1);
+                    around.note(frame, Decision::Lost(reason));
+                }
+            }
+            // Also where nothing has room: what the kernel took is seen then.
+            self.tell(io, queue);
+            return Ok(());
+        }
         let (mut number, mut last) = (0, None);
         while let Some(mut piece) = pieces.next() {
             if number >= arrived {

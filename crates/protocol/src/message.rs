@@ -26,7 +26,8 @@ pub const VERSION: u32 = 2;
 /// 17: an address outside that is asked for ([`spec::FailoverSpec::netaddr`]). 18: a wait before a bridge goes back ([`spec::FailoverSpec::failback`]),
 /// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]), interfaces in network
 /// namespaces ([`UplinkSpec::netns`]).
-pub const MINOR: u32 = 18;
+/// 19: uplinks by AF_XDP sockets ([`spec::UplinkKind::Xdp`]), and what they are like ([`UplinkStatus::way`]).
+pub const MINOR: u32 = 19;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -330,6 +331,9 @@ pub struct UplinkStatus {
     /// Of one that takes part in failover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverStatus>,
+    /// How frames pass between its interface and its sockets, where there are several ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
 }
 
 /// What a shared Ethernet adapter is to its partner.

@@ -37,16 +37,16 @@ use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkKind, UplinkSpec, VolumeSpec
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
-pub use interface::{Interface, open_uplink};
+pub use interface::{Interface, open_uplink, open_xdp};
 pub use tokens::{Holds, NoTokens, Tokens, Wants};
 pub use witnesses::{Passing, Witnesses};
 
 /// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
 const KEEPS_WITNESSES: u32 = 3;
-/// Likewise leases.
-const KEEPS_TOKENS: u32 = 15;
 /// Likewise enters network namespaces.
 const KNOWS_NAMESPACES: u32 = 18;
+/// Likewise opens AF_XDP sockets.
+const KNOWS_XDP: u32 = 19;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
 pub const QUESTIONS_MAX: usize = 256;
 /// The most that is read of a file of the kernel's, in bytes.
@@ -108,6 +108,11 @@ enum Question {
         interface: Interface,
         shared: bool,
     },
+    /// AF_XDP sockets of all queues of an interface: with the answer come two descriptors to be kept, and of each queue its socket and its memory.
+    Xdp {
+        #[serde(flatten)]
+        interface: Interface,
+    },
     /// Whether an interface has a carrier.
     Link {
         #[serde(flatten)]
@@ -130,6 +135,10 @@ enum Answer {
     Listens(Place),
     /// Whether it is up.
     Link(bool),
+    /// Of AF_XDP sockets: whether the driver itself gives what comes.
+    Xdp {
+        by_driver: bool,
+    },
     Witness {
         lost: bool,
     },
@@ -355,13 +364,13 @@ pub fn serve(
             let tokens = Arc::clone(&tokens);
             let one = move || {
                 let kept = (&*witnesses, &*tokens);
-                let (answer, fd) = match answer(&grants, kept, question, about) {
+                let (answer, fds) = match answer(&grants, kept, question, about) {
                     Ok(answered) => answered,
-                    Err(error) => (failed(&error), None),
+                    Err(error) => (failed(&error), Vec::new()),
                 };
-                let fd: Vec<BorrowedFd<'_>> = fd.iter().map(|fd| fd.as_fd()).collect();
+                let fds: Vec<BorrowedFd<'_>> = fds.iter().map(|fd| fd.as_fd()).collect();
                 drop(held);
-                let _ = reply.send(&answer, &fd);
+                let _ = reply.send(&answer, &fds);
             };
             // Without a thread the question is dropped with its way of answering, which the data plane sees.
             let _ = std::thread::Builder::new().name("opener-one".to_owned()).spawn(one);
@@ -422,6 +431,7 @@ impl Question {
             Question::Permit { place } | Question::Leave { place } => place.path(),
             Question::Tap { interface, .. }
             | Question::Packet { interface, .. }
+            | Question::Xdp { interface }
             | Question::Link { interface } => interface.place(),
             Question::Again => return file_system_of(about),
             Question::Tokens(wants) => return PathBuf::from(&wants.place),
@@ -443,7 +453,7 @@ fn failed(error: &io::Error) -> Answer {
     Answer::Failed { errno: error.raw_os_error(), what: error.to_string() }
 }
 
-type Answered = (Answer, Option<Arc<OwnedFd>>);
+type Answered = (Answer, Vec<Arc<OwnedFd>>);
 
 /// Judges by the grants of this moment, which nobody waits for while something is opened.
 fn answer(
@@ -463,77 +473,84 @@ fn answer(
                 return Err(Errno::INVAL.into());
             }
             let file = rustix::fs::open(&path, flags | OFlags::CLOEXEC, MODE)?;
-            Ok((Answer::Done, Some(file.into())))
+            Ok((Answer::Done, vec![file.into()]))
         }
-        Question::Again => Ok((Answer::Done, Some(again(&about.ok_or(Errno::BADF)?)?.into()))),
+        Question::Again => Ok((Answer::Done, vec![again(&about.ok_or(Errno::BADF)?)?.into()])),
         Question::Text { path } => {
             Grants::text(&path)?;
             let mut text = String::new();
             File::open(&path)?.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
-            Ok((Answer::Text(text), None))
+            Ok((Answer::Text(text), Vec::new()))
         }
         Question::Remove { path } => {
             granted().file(&path, true)?;
             std::fs::remove_file(path)?;
-            Ok((Answer::Done, None))
+            Ok((Answer::Done, Vec::new()))
         }
         Question::SyncFolder { path } => {
             granted().file(&path, true)?;
             sync_folder_of(&path)?;
-            Ok((Answer::Done, None))
+            Ok((Answer::Done, Vec::new()))
         }
         Question::Listen { path, mode } => {
             granted().socket(&path, SocketRole::Server)?;
             let access = granted().access(&path, mode);
             let (listener, place) = listen(&path, &access)?;
-            Ok((Answer::Listens(place), Some(OwnedFd::from(listener).into())))
+            Ok((Answer::Listens(place), vec![OwnedFd::from(listener).into()]))
         }
         Question::Permit { place } => {
             granted().socket(place.path(), SocketRole::Server)?;
             let access = granted().access.get(place.path()).cloned();
             place.permit(&access.ok_or_else(|| not_granted(place.path()))?)?;
-            Ok((Answer::Done, None))
+            Ok((Answer::Done, Vec::new()))
         }
         Question::Leave { place } => {
             granted().socket(place.path(), SocketRole::Server)?;
             place.remove();
-            Ok((Answer::Done, None))
+            Ok((Answer::Done, Vec::new()))
         }
         Question::Connect { path } => {
             granted().socket(&path, SocketRole::Client)?;
-            Ok((Answer::Done, Some(OwnedFd::from(reach(&path)?).into())))
+            Ok((Answer::Done, vec![OwnedFd::from(reach(&path)?).into()]))
         }
         Question::Tap { interface, mtu } => {
             granted().interface(&interface, UplinkKind::Tap)?;
-            Ok((Answer::Done, Some(interface.tap(mtu)?.into())))
+            Ok((Answer::Done, vec![interface.tap(mtu)?.into()]))
         }
         Question::Packet { interface, shared } => {
             granted().interface(&interface, UplinkKind::Packet)?;
             let beside = about.as_ref().map(AsFd::as_fd);
-            Ok((Answer::Done, Some(interface.packet(beside, shared)?.into())))
+            Ok((Answer::Done, vec![interface.packet(beside, shared)?.into()]))
+        }
+        Question::Xdp { interface } => {
+            granted().interface(&interface, UplinkKind::Xdp)?;
+            let memory::xdp::Opened { queues, keeps, by_driver } = interface.xdp()?;
+            let of = |queue: memory::xdp::Queue| [queue.socket, queue.memory];
+            let all = keeps.into_iter().chain(queues.into_iter().flat_map(of));
+            Ok((Answer::Xdp { by_driver }, all.map(Arc::new).collect()))
         }
         Question::Link { interface } => {
             if !granted().links.contains(&interface) {
                 return Err(not_granted(Path::new(&interface.name)));
             }
-            Ok((Answer::Link(interface.is_up()?), None))
+            Ok((Answer::Link(interface.is_up()?), Vec::new()))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;
             let (lost, witness) = witnesses.of(&path, &about.ok_or(Errno::BADF)?)?;
-            Ok((Answer::Witness { lost }, Some(witness)))
+            Ok((Answer::Witness { lost }, vec![witness]))
         }
         Question::BringBack { path, lost } => {
             granted().file(&path, true)?;
             witnesses.take_back(&path, about.ok_or(Errno::BADF)?, lost)?;
-            Ok((Answer::Done, None))
+            Ok((Answer::Done, Vec::new()))
         }
         Question::Tokens(wants) => {
             if !granted().leases.contains(&wants.place) {
                 return Err(not_granted(Path::new(&wants.place)));
             }
             let holder = about.ok_or(Errno::BADF)?;
-            Ok((Answer::Tokens(tokens.exchange(wants, holder)?), None))
+            Ok((Answer::Tokens(tokens.exchange(wants, holder)?), Vec::new()))
         }
     }
 }
@@ -641,6 +658,14 @@ impl Opener {
         question: &Question,
         about: Option<BorrowedFd<'_>>,
     ) -> io::Result<(Answer, Option<OwnedFd>)> {
+        self.ask_for_all(question, about).map(|(answer, mut fds)| (answer, fds.pop()))
+    }
+
+    fn ask_for_all(
+        &self,
+        question: &Question,
+        about: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Answer, Vec<OwnedFd>)> {
         let away = || {
             let what =
                 "only the control plane can open it, and there is none; start `trunkline serve`";
@@ -659,11 +684,11 @@ impl Opener {
         // If that control plane goes, its end is the last.
         drop(theirs);
         let answered = Connection::new(ours).receive::<Answer>();
-        let (answer, mut fds) = answered.map_err(|_| away())?;
+        let (answer, fds) = answered.map_err(|_| away())?;
         match answer {
             Answer::Failed { errno: Some(errno), .. } => Err(io::Error::from_raw_os_error(errno)),
             Answer::Failed { what, .. } => Err(io::Error::other(what)),
-            answer => Ok((answer, fds.pop())),
+            answer => Ok((answer, fds)),
         }
     }
 
@@ -748,25 +773,6 @@ impl Opener {
     /// As [`Place::remove`]. Without a control plane the socket's file stays; the next one to listen there replaces it.
     pub fn leave(&self, place: Place) {
         let _ = self.ask(&Question::Leave { place }, None);
-    }
-
-    /// As [`Tokens::exchange`].
-    ///
-    /// # Errors
-    ///
-    /// As for [`Opener::file`].
-    pub fn tokens(&self, wants: Wants, holder: BorrowedFd<'_>) -> io::Result<Holds> {
-        let minor = {
-            let line = locked(&self.line);
-            line.connection.as_ref().map(|_| line.minor)
-        };
-        if minor.is_some_and(|minor| minor < KEEPS_TOKENS) {
-            return Err(io::Error::other("the control plane is of an earlier version"));
-        }
-        match self.ask(&Question::Tokens(wants), Some(holder))?.0 {
-            Answer::Tokens(holds) => Ok(holds),
-            _ => Err(out_of_turn()),
-        }
     }
 
     /// As [`reach`].

@@ -24,8 +24,8 @@ pub const FRAME_BYTES_MAX: u32 = 16 << 20;
 pub const MESSAGE_BYTES_MAX: u32 = 512 << 20;
 /// In the length of a frame: the message goes on in the next one.
 const MORE: u32 = 1 << 31;
-/// Most descriptors in one frame.
-pub const FDS_MAX: usize = 4;
+/// Most descriptors in one frame: those of an interface with as many queues as [`memory::xdp::QUEUES_MAX`].
+pub const FDS_MAX: usize = 2 + 2 * memory::xdp::QUEUES_MAX as usize;
 
 /// Why a frame could not be sent or received.
 #[derive(Debug, thiserror::Error)]

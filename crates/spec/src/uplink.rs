@@ -52,6 +52,8 @@ pub enum UplinkKind {
     Tap,
     /// One that is there, such as a network card, by packet sockets.
     Packet,
+    /// The same by AF_XDP sockets: the host has nothing of it.
+    Xdp,
 }
 
 impl UplinkKind {

@@ -33,6 +33,9 @@ pub struct ObjectView {
     /// The channel of each descriptor of an uplink.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<u32>,
+    /// How frames pass between an uplink of the kind `xdp` and its interface, while it is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
     /// Of a shared Ethernet adapter that has a control file, and of its uplink: what it is to its partner. Nothing while it is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverView>,
@@ -128,6 +131,7 @@ impl ObjectView {
             state: None,
             reason: None,
             channels: Vec::new(),
+            way: None,
             failover: None,
             space: None,
             snapshot: None,

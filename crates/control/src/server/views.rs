@@ -565,6 +565,7 @@ impl Moment<'_> {
             state: Some(state(status.map(|it| it.map(|_| "connected")), reason.is_some())),
             reason,
             channels: status.flatten().map(|it| it.channel_of_queue.clone()).unwrap_or_default(),
+            way: status.flatten().and_then(|it| it.way.clone()),
             failover: status.flatten().and_then(FailoverView::of),
             ..self.object(Object::Uplink, name, set)
         }

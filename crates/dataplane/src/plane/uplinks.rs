@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use channel::{Command, Drain, QueueId, QueueResources};
-use device_net::{TraceError, UplinkPort};
+use device_net::{Descriptor, TraceError, UplinkPort};
 use protocol::message::{
     Failure, FailureCode, Reply, TraceSpec, UplinkKind, UplinkSpec, UplinkStatus, WaitMode,
 };
@@ -28,6 +28,18 @@ pub(crate) struct Uplink {
     port: Arc<UplinkPort>,
     running: Vec<Running>,
     failover: Option<Failover>,
+    /// Descriptors that are to be kept as long.
+    keeps: Vec<OwnedFd>,
+    way: Option<String>,
+}
+
+/// What an uplink is made of.
+struct Descriptors {
+    /// Those of its queues.
+    all: Vec<(OwnedFd, Descriptor)>,
+    keeps: Vec<OwnedFd>,
+    /// As in [`UplinkStatus`].
+    way: Option<String>,
 }
 
 /// A descriptor in its channel.
@@ -95,19 +107,20 @@ impl Plane {
 impl Uplink {
     /// Opens a descriptor for each channel, or as many as the interface has, and gives them to the channels.
     fn start(context: &PlaneContext, spec: UplinkSpec) -> Result<Uplink, Failure> {
-        let descriptors = open(context, &spec)?;
+        let Descriptors { all, keeps, way } = open(context, &spec)?;
         let networks = &context.services.ethernet;
         let system = |what: String| {
             let what = format!("uplink {} cannot be connected: {what}", spec.name);
             failure(FailureCode::System, what, "free memory, or run another data plane")
         };
-        let port = UplinkPort::join(networks, &spec, descriptors.len() as u16).map_err(system)?;
+        let port = UplinkPort::join(networks, &spec, all.len() as u16).map_err(system)?;
         let port = Arc::new(port);
-        let mut uplink = Uplink { spec: spec.clone(), port, running: Vec::new(), failover: None };
+        let (spec_now, running) = (spec.clone(), Vec::new());
+        let mut uplink = Uplink { spec: spec_now, port, running, failover: None, keeps, way };
         let adapter = channel::Adapter::new(&spec.name, Box::new(|_, _| ()));
         adapter.set_wait(WaitMode::Adaptive);
         let adapter = Arc::new(adapter);
-        for (number, descriptor) in (0..).zip(descriptors) {
+        for (number, descriptor) in (0..).zip(all) {
             let started = uplink.start_one(context, &adapter, number, descriptor);
             if let Err(what) = started {
                 uplink.remove(context);
@@ -139,7 +152,7 @@ impl Uplink {
         context: &PlaneContext,
         adapter: &Arc<channel::Adapter>,
         number: u16,
-        descriptor: OwnedFd,
+        (kick, what): (OwnedFd, Descriptor),
     ) -> Result<(), String> {
         let stats = context
             .stats
@@ -151,14 +164,14 @@ impl Uplink {
                 ring,
                 number,
                 adapter: Arc::clone(adapter),
-                kick: descriptor,
+                kick,
                 call: None,
                 error: None,
                 commands: Command::pool(RING_SIZE),
                 stats,
             };
             stats.set_channel(channel as u32);
-            let behind = Behind::Ethernet(self.port.behind(self.spec.kind));
+            let behind = Behind::Ethernet(self.port.behind(what));
             let started = context.channels[channel].start_queue(resources, behind);
             started.map_err(|failure| failure.what)
         });
@@ -183,6 +196,8 @@ impl Uplink {
             drop(pending.wait().expect("a channel answers until it is dropped"));
             context.stats.release(stats);
         }
+        // From now on what comes is the host's.
+        drop(self.keeps);
         drop(tokens);
     }
 
@@ -192,12 +207,16 @@ impl Uplink {
             spec: self.spec.clone(),
             channel_of_queue: channels.collect(),
             failover: self.failover.as_ref().map(Failover::status),
+            way: self.way.clone(),
         }
     }
 }
 
 /// A descriptor for each channel, or as many as the interface was made for.
-fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Vec<OwnedFd>, Failure> {
+fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Descriptors, Failure> {
+    if spec.kind == UplinkKind::Xdp {
+        return open_xdp(context, spec);
+    }
     let mut descriptors: Vec<OwnedFd> = Vec::new();
     let shared = context.channels.len() > 1;
     while descriptors.len() < context.channels.len() {
@@ -205,22 +224,38 @@ fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Vec<OwnedFd>, Failu
         match context.outside.uplink(spec, beside, shared) {
             Ok(descriptor) => descriptors.push(descriptor),
             Err(_) if !descriptors.is_empty() => break,
-            Err(error) => {
-                let UplinkSpec { name, interface, netns, kind, .. } = spec;
-                let (which, help) = match kind {
-                    // It was not entered.
-                    _ if netns.is_some() && error.raw_os_error().is_none() => {
-                        ("interface", HELP_NAMESPACE.to_owned())
-                    }
-                    UplinkKind::Tap => ("TAP interface", help_tap(interface, &error)),
-                    UplinkKind::Packet => ("interface", help_packet(interface, &error)),
-                };
-                let what = format!("uplink {name}: the {which} {interface}: {error}");
-                return Err(failure(FailureCode::System, what, &help));
-            }
+            Err(error) => return Err(not_opened(spec, &error)),
         }
     }
-    Ok(descriptors)
+    let of = |descriptor| (descriptor, Descriptor::File(spec.kind));
+    Ok(Descriptors { all: descriptors.into_iter().map(of).collect(), keeps: Vec::new(), way: None })
+}
+
+/// All queues of a card.
+fn open_xdp(context: &PlaneContext, spec: &UplinkSpec) -> Result<Descriptors, Failure> {
+    let opened = context.outside.xdp(spec).map_err(|error| not_opened(spec, &error))?;
+    let by = if opened.by_driver { "by its driver" } else { "by the host's stack" };
+    let count = opened.queues.len();
+    let way =
+        Some(format!("AF_XDP {by}, copied, {count} queue{}", if count == 1 { "" } else { "s" }));
+    let of = |queue: memory::xdp::Queue| (queue.socket, Descriptor::Xdp(Arc::new(queue.memory)));
+    let all = opened.queues.into_iter().map(of).collect();
+    Ok(Descriptors { all, keeps: opened.keeps.into(), way })
+}
+
+fn not_opened(spec: &UplinkSpec, error: &io::Error) -> Failure {
+    let UplinkSpec { name, interface, netns, kind, .. } = spec;
+    let (which, help) = match kind {
+        // It was not entered.
+        _ if netns.is_some() && error.raw_os_error().is_none() => {
+            ("interface", HELP_NAMESPACE.to_owned())
+        }
+        UplinkKind::Tap => ("TAP interface", help_tap(interface, error)),
+        UplinkKind::Packet => ("interface", help_packet(interface, error)),
+        UplinkKind::Xdp => ("interface", help_xdp(interface, error)),
+    };
+    let what = format!("uplink {name}: the {which} {interface}: {error}");
+    failure(FailureCode::System, what, &help)
 }
 
 fn help_tap(interface: &str, error: &io::Error) -> String {
@@ -256,6 +291,29 @@ fn help_packet(interface: &str, error: &io::Error) -> String {
         Some(Errno::AFNOSUPPORT) => "load the module: modprobe af_packet".to_owned(),
         Some(Errno::NOPROTOOPT) => "use Linux 6.5 or later, or `kind` `tap`".to_owned(),
         _ => HELP.to_owned(),
+    }
+}
+
+fn help_xdp(interface: &str, error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "give `trunkline serve` CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, or make the uplink with `kind` `packet`".to_owned()
+        }
+        Some(Errno::BUSY) => format!(
+            "stop the program that has it (`ip -d link show {interface}`, `ss --xdp`), or make the uplink with `kind` `packet`"
+        ),
+        Some(Errno::TOOBIG) => format!(
+            "it has more than {max} queues: ethtool -L {interface} combined {max}",
+            max = memory::xdp::QUEUES_MAX
+        ),
+        Some(Errno::PROTO) => "its driver takes tags out of frames and does not leave that: make the uplink with `kind` `packet`".to_owned(),
+        Some(Errno::NOBUFS) => {
+            "let `trunkline serve` lock 8 MiB for each queue of the card (systemd: LimitMEMLOCK), or give it CAP_IPC_LOCK".to_owned()
+        }
+        Some(Errno::AFNOSUPPORT | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
+            "use Linux 6.6 or later with CONFIG_XDP_SOCKETS and an interface that takes an XDP program, or `kind` `packet`".to_owned()
+        }
+        _ => help_packet(interface, error),
     }
 }
 

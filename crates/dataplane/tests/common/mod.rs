@@ -6,6 +6,7 @@ pub mod net;
 pub mod process;
 pub mod raw;
 pub mod scsi;
+pub mod segments;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

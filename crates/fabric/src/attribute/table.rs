@@ -390,8 +390,9 @@ objects! {
         NETWORK: str = Name(Network), Derived("none: a shared Ethernet adapter has it"), Fixed, "",
             "The network that it connects, by itself. Without one it is the real adapter of a shared Ethernet adapter, or connects nothing.";
         KIND: UplinkKind = Word(UplinkKind::WORDS), Is("tap"), Fixed, "",
-            "What the interface is: `tap`, a TAP, behind which is the host; or `packet`, one that is there and up, such as a network card, of which \
-             everything that comes reaches the network and to which everything goes (packet sockets, for which `trunkline serve` needs CAP_NET_RAW).";
+            "What the interface is: `tap`, a TAP, behind which is the host; `packet`, one that is there and up, such as a network card, of which \
+             everything that comes reaches the network and to which everything goes (packet sockets, for which `trunkline serve` needs CAP_NET_RAW); or `xdp`, the same past the \
+             host's stack, which gets nothing of it (AF_XDP, for which it needs CAP_NET_ADMIN and CAP_BPF as well).";
         INTERFACE: str = Text { bytes_max: 15 }, Derived("its name"), Fixed, "",
             "The interface of the host. A TAP that is not there is made, and is there until `ip link del`; one that was made \
              before (`ip tuntap add NAME mode tap multi_queue vnet_hdr user USER`) needs no rights but to be its user's.";

@@ -143,6 +143,8 @@ words! {
         Tap = "tap",
         /// One that is there, by packet sockets.
         Packet = "packet",
+        /// One that is there, by AF_XDP sockets.
+        Xdp = "xdp",
     }
 }
 

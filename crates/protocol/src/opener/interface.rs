@@ -3,12 +3,17 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use memory::xdp;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use spec::{UplinkKind, UplinkSpec};
 
-use super::{Answer, KNOWS_NAMESPACES, Opener, Question, locked, out_of_turn};
+use super::{Answer, KNOWS_NAMESPACES, KNOWS_XDP, Opener, Question, locked, out_of_turn};
+
+/// How long a queue of a card is waited for that somebody has.
+const LETS_GO: Duration = Duration::from_secs(1);
 
 /// An interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,6 +62,21 @@ impl Interface {
         self.within(|| memory::packet::open(&self.name, beside, shared))
     }
 
+    /// The sockets of one that has just gone keep its queues for a moment: the kernel lets go of what was in a ring behind the death of its process.
+    pub(super) fn xdp(&self) -> io::Result<xdp::Opened> {
+        let end = Instant::now() + LETS_GO;
+        loop {
+            let opened = self.within(|| xdp::open(&self.name));
+            let busy = opened
+                .as_ref()
+                .is_err_and(|it| it.raw_os_error() == Some(Errno::BUSY.raw_os_error()));
+            if !busy || Instant::now() > end {
+                return opened;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Where that lies which opening it may have to wait for.
     pub(super) fn place(&self) -> &Path {
         self.netns.as_deref().unwrap_or(Path::new(&self.name))
@@ -76,7 +96,17 @@ pub fn open_uplink(
     match spec.kind {
         UplinkKind::Tap => Interface::of(spec).tap(spec.mtu),
         UplinkKind::Packet => Interface::of(spec).packet(beside, shared),
+        UplinkKind::Xdp => Err(Errno::INVAL.into()),
     }
+}
+
+/// All queues of the interface of an uplink by AF_XDP sockets.
+///
+/// # Errors
+///
+/// As of [`memory::xdp::open`] and [`memory::namespace::within`].
+pub fn open_xdp(spec: &UplinkSpec) -> io::Result<xdp::Opened> {
+    Interface::of(spec).xdp()
 }
 
 impl Opener {
@@ -96,7 +126,34 @@ impl Opener {
         match spec.kind {
             UplinkKind::Tap => self.descriptor(&Question::Tap { interface, mtu: spec.mtu }, None),
             UplinkKind::Packet => self.descriptor(&Question::Packet { interface, shared }, beside),
+            UplinkKind::Xdp => Err(Errno::INVAL.into()),
         }
+    }
+
+    /// As [`open_xdp`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn xdp(&self, spec: &UplinkSpec) -> io::Result<xdp::Opened> {
+        let line = locked(&self.line);
+        if line.connection.is_some() && line.minor < KNOWS_XDP {
+            return Err(io::Error::other("the control plane is of an earlier version"));
+        }
+        drop(line);
+        let interface = Interface::of(spec);
+        let (answer, fds) = self.ask_for_all(&Question::Xdp { interface }, None)?;
+        let Answer::Xdp { by_driver } = answer else { return Err(out_of_turn()) };
+        let mut fds = fds.into_iter();
+        let (Some(link), Some(listens)) = (fds.next(), fds.next()) else {
+            return Err(out_of_turn());
+        };
+        let mut queues = Vec::new();
+        while let Some(socket) = fds.next() {
+            let memory = fds.next().ok_or_else(out_of_turn)?;
+            queues.push(xdp::Queue { socket, memory });
+        }
+        Ok(xdp::Opened { queues, keeps: [link, listens], by_driver })
     }
 
     /// One that does not know of namespaces would look into its own.

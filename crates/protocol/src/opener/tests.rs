@@ -155,8 +155,11 @@ fn an_interface_as_what_it_was_granted() {
     let bench = Bench::new("interface");
     // No such interface can be: its name is too long.
     let spec = |kind| UplinkSpec { kind, ..UplinkSpec::on("net", "an-interface-of-17") };
-    let kinds = [UplinkKind::Tap, UplinkKind::Packet];
-    let ask = |kind| bench.opener.uplink(&spec(kind), None, false);
+    let kinds = [UplinkKind::Tap, UplinkKind::Packet, UplinkKind::Xdp];
+    let ask = |kind| match kind {
+        UplinkKind::Xdp => bench.opener.xdp(&spec(kind)).map(|opened| opened.keeps.into()),
+        _ => bench.opener.uplink(&spec(kind), None, false).map(|one| vec![one]),
+    };
     for granted in kinds {
         locked(&bench.grants).uplink(&spec(granted));
         for kind in kinds {

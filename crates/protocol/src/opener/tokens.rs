@@ -9,9 +9,14 @@
 //! A time *from now* is one that both clocks have in common: the data plane counts it from before it asked, so that whatever an answer took makes it shorter.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
+
+use super::{Answer, Opener, Question, locked, out_of_turn};
+
+/// From this [`crate::message::MINOR`] on a control plane keeps leases.
+const KEEPS_TOKENS: u32 = 15;
 
 /// What the holder of leases at a place wants: the right to bridge these VLANs. What is not among them is given up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,5 +61,26 @@ pub struct NoTokens;
 impl Tokens for NoTokens {
     fn exchange(&self, _: Wants, _: OwnedFd) -> io::Result<Holds> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "nobody keeps leases here"))
+    }
+}
+
+impl Opener {
+    /// As [`Tokens::exchange`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn tokens(&self, wants: Wants, holder: BorrowedFd<'_>) -> io::Result<Holds> {
+        let minor = {
+            let line = locked(&self.line);
+            line.connection.as_ref().map(|_| line.minor)
+        };
+        if minor.is_some_and(|minor| minor < KEEPS_TOKENS) {
+            return Err(io::Error::other("the control plane is of an earlier version"));
+        }
+        match self.ask(&Question::Tokens(wants), Some(holder))?.0 {
+            Answer::Tokens(holds) => Ok(holds),
+            _ => Err(out_of_turn()),
+        }
     }
 }

@@ -603,6 +603,7 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         (object.noun(), view.name.clone()),
         ("state", view.state.clone().unwrap_or_default()),
         ("reason", view.reason.clone().unwrap_or_default()),
+        ("way", view.way.clone().unwrap_or_default()),
         ("channels", view.channels.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         ("failover", view.failover.as_ref().map(failover).unwrap_or_default()),
         ("link now", view.link.as_ref().map(link).unwrap_or_default()),

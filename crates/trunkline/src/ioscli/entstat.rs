@@ -10,6 +10,7 @@ pub(super) const SHARED: &str = "Shared Ethernet Adapter";
 /// What is behind it here.
 pub(super) const UPLINK: &str = "Ethernet uplink (TAP)";
 pub(super) const UPLINK_PACKET: &str = "Ethernet uplink (packet sockets)";
+pub(super) const UPLINK_XDP: &str = "Ethernet uplink (AF_XDP sockets)";
 
 /// Frames of one adapter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

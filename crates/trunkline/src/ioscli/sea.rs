@@ -3,7 +3,7 @@
 use super::act::given;
 use super::entstat::{
     self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, UPLINK_PACKET,
-    VIRTUAL,
+    UPLINK_XDP, VIRTUAL,
 };
 use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
@@ -189,8 +189,11 @@ impl System {
         }
         let frames = Some(self.frames(name));
         if let Some(uplink) = self.uplink(name) {
-            let is_packet = text(&uplink.effective, "kind") == Some("packet");
-            let kind = if is_packet { UPLINK_PACKET } else { UPLINK };
+            let kind = match text(&uplink.effective, "kind") {
+                Some("packet") => UPLINK_PACKET,
+                Some("xdp") => UPLINK_XDP,
+                _ => UPLINK,
+            };
             let report = report(kind, self.home_of_uplink(uplink), is_connected(uplink));
             return Ok(EntReport { frames, ..report });
         }

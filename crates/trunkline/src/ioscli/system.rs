@@ -446,6 +446,7 @@ fn object_description(object: Object, view: &ObjectView) -> String {
         }
         (Object::Target, _) => "Target port".to_owned(),
         (Object::Uplink, Some("packet")) => super::entstat::UPLINK_PACKET.to_owned(),
+        (Object::Uplink, Some("xdp")) => super::entstat::UPLINK_XDP.to_owned(),
         (Object::Uplink, _) => super::entstat::UPLINK.to_owned(),
         (Object::Trunk, _) => super::entstat::VIRTUAL.to_owned(),
         (Object::Sea, _) => super::entstat::SHARED.to_owned(),

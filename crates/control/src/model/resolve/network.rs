@@ -159,6 +159,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
             kind: match attr::uplink::KIND.value(set) {
                 Kind::Tap => UplinkKind::Tap,
                 Kind::Packet => UplinkKind::Packet,
+                Kind::Xdp => UplinkKind::Xdp,
             },
             interface: interface.to_owned(),
             netns: netns(set),
