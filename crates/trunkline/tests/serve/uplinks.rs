@@ -215,6 +215,40 @@ fn by_packet_sockets() {
 }
 
 #[test]
+fn an_uplink_by_af_xdp_is_made_with_its_command() {
+    testkit::in_network_namespace("uplinks::by_af_xdp");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn by_af_xdp() {
+    let server = Server::start(&[]);
+    server.ok("network create net0");
+    let create = "uplink create v0 --network net0 --kind xdp";
+    ip("link add v0 type veth peer name v1");
+    ip("link set v1 up");
+    let refused = server.run(create);
+    let down = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(down.contains("Network is down") && down.contains("ip link set v0 up"), "{down}");
+    ip("link set v0 up");
+    let told = |word: &str| {
+        let run = Command::new("ip").args(["-o", "-d", "link", "show", "v0"]).output().unwrap();
+        String::from_utf8(run.stdout).unwrap().contains(word)
+    };
+    let text = "[network.net0]\n[uplink.v0]\nnetwork = \"net0\"\nkind = \"xdp\"\n";
+    let file = server.dir.path().join("wanted.toml");
+    std::fs::write(&file, text).unwrap();
+    server.ok(&format!("apply {}", file.display()));
+    server.ok("uplink wait v0");
+    assert!(told("prog/xdp") && !told("promiscuity 0"), "nothing is given to the sockets");
+    let shown = server.ok("uplink show v0");
+    assert!(shown.contains("AF_XDP by its driver, copied, 1 queue"), "{shown}");
+    let list = server.ok("ioscli lsdev");
+    assert!(list.contains("Ethernet uplink (AF_XDP sockets)"), "{list}");
+    assert!(server.ok("ioscli entstat v0").contains("Ethernet uplink (AF_XDP sockets)"));
+}
+
+#[test]
 fn an_interface_is_in_another_network_namespace() {
     testkit::in_network_namespace("uplinks::elsewhere_inside");
 }
