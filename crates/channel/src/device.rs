@@ -64,6 +64,17 @@ pub enum Tell<M> {
     Messages(Vec<(u16, M)>),
 }
 
+/// A unit of a device ([`Device::TOGETHER`]) that talks with others: in what, as what, and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Party {
+    /// What tells the network from others that there are.
+    pub network: usize,
+    /// The port of its adapter.
+    pub port: u16,
+    /// Its number in the adapter.
+    pub unit: u16,
+}
+
 /// The queues of a device, as far as it may touch them.
 pub trait Queues<M> {
     /// Calls `change` with no queue running. What is ready to run afterwards runs.
@@ -95,6 +106,9 @@ pub trait Device: Sized + Send + Sync + 'static {
 
     /// Virtqueues before those for I/O.
     const FIXED_QUEUES: u16 = 0;
+
+    /// So many queues for I/O in a row work with each other, and are always on one channel.
+    const TOGETHER: u16 = 1;
 
     /// Whether its client is to tell its memory as one table (VHOST_USER_SET_MEM_TABLE) and never region by region.
     const ONE_TABLE: bool = false;
@@ -185,6 +199,14 @@ pub trait Device: Sized + Send + Sync + 'static {
 
     /// What virtqueue `index` gets; none while something behind the device is being replaced.
     fn behind(&self, index: u16, features: u64) -> Option<<Self::Handler as Handler>::Device>;
+
+    /// Its first unit, if they talk with others.
+    fn party(&self) -> Option<Party> {
+        None
+    }
+
+    /// To whom its units have sent most, and how many frames: a number that grows, until one that has got few gives its place to another.
+    fn talks(&self, _each: &mut dyn FnMut(Party, Party, u64)) {}
 
     /// Whether queues have something to run on.
     fn is_ready(&self) -> bool;

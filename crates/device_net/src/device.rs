@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU16, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use channel::Never;
-use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
+use channel::device::{
+    AskChannels, Device, Making, Party, Presence, Queues, Resized, Tell, Written,
+};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use spec::{EthernetSpec, GuardSpec};
 use switch::{Guard, Mac, Offloads, PortSpec, Prefix, Takes, Vid, Vids};
@@ -80,6 +82,9 @@ impl Device for NetDevice {
     type Handler = NetHandler;
     type Backing = ();
     type Service = Networks;
+
+    // A pair: what comes by the one is answered by the other.
+    const TOGETHER: u16 = 2;
 
     // QEMU 7.2 has a vhost device for each pair of queues, and says of each of them again which regions are added and removed.
     const ONE_TABLE: bool = true;
@@ -196,6 +201,20 @@ impl Device for NetDevice {
         }
         let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
         Some(Behind { network, port, features, uplink: None })
+    }
+
+    fn party(&self) -> Option<Party> {
+        Some(Party { network: self.network.number(), port: self.port.id.0, unit: 0 })
+    }
+
+    fn talks(&self, each: &mut dyn FnMut(Party, Party, u64)) {
+        let network = self.network.number();
+        for (unit, pair) in (0..).zip(&self.port.pairs) {
+            let from = Party { network, port: self.port.id.0, unit };
+            for (port, unit, frames) in pair.talks.each() {
+                each(from, Party { network, port: port.0, unit }, frames);
+            }
+        }
     }
 
     fn is_ready(&self) -> bool {

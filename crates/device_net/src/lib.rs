@@ -51,6 +51,7 @@ mod line;
 mod network;
 mod receive;
 mod replica;
+mod talks;
 mod trace;
 mod transmit;
 mod uplink;

@@ -15,6 +15,7 @@ use switch::{
 
 use crate::INBOX_FRAMES;
 use crate::copy::{Place, Source};
+use crate::talks::Talks;
 use crate::trace::{Decision, Event, Tracer, Watch};
 use crate::waiting::{Frame, put};
 
@@ -131,6 +132,11 @@ pub(crate) struct Entry {
 }
 
 impl Network {
+    /// What tells it from all others that there are.
+    pub(crate) fn number(self: &Arc<Network>) -> usize {
+        Arc::as_ptr(self).addr()
+    }
+
     fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().expect("a panic ends the process")
     }
@@ -421,6 +427,8 @@ pub(crate) struct Pair {
     pub(crate) announce: Mutex<Vec<Vid>>,
     /// Of an uplink: its question is to be asked.
     pub(crate) ask: AtomicBool,
+    /// To whom it sends.
+    pub(crate) talks: Talks,
     bell: Mutex<Option<Wake>>,
     /// The parcel at hand, while the queue is between channels.
     kept: Mutex<Option<Box<Parcel>>>,

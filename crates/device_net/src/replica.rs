@@ -93,10 +93,10 @@ impl Leased {
 /// Where a frame goes.
 #[derive(Debug)]
 pub(crate) enum Way {
-    /// To a queue of this channel.
-    Here(QueueId),
+    /// To a queue of this channel, which is of the pair of that number.
+    Here(QueueId, u16),
     /// Into the inbox of that pair.
-    Away(Arc<Port>, usize),
+    Away(Arc<Port>, u16),
 }
 
 impl Replica {
@@ -235,11 +235,11 @@ impl Replica {
         let wanted = number % port.pairs.len() as u16;
         let here = || self.here.iter().filter(|(at, pair, _)| *at == id && is_used(*pair));
         let near = here().find(|(_, pair, _)| *pair == wanted).or_else(|| here().next());
-        if let Some((.., queue)) = near {
-            return Some(Way::Here(*queue));
+        if let Some((_, pair, queue)) = near {
+            return Some(Way::Here(*queue, *pair));
         }
         let pair = [wanted, 0].into_iter().find(|pair| is_used(*pair))?;
-        Some(Way::Away(Arc::clone(port), usize::from(pair)))
+        Some(Way::Away(Arc::clone(port), pair))
     }
 }
 

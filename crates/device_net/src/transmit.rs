@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use channel::{Io, NO_PART, Peers, RunningQueue};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
-use switch::{Egress, HEAD_BYTES, NetHeader, Offload, PortId, Reason, View};
+use switch::{Egress, HEAD_BYTES, NetHeader, Offload, Reason, View};
 use vring::Head;
 
 use crate::copy::Source;
@@ -17,6 +17,7 @@ use crate::handler::{NetHandler, Side};
 use crate::network::Port;
 use crate::receive::SEGMENTS;
 use crate::replica::{Replica, Way};
+use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::waiting::{Around, Frame, store};
 
@@ -30,6 +31,7 @@ pub(crate) struct Sender {
     taken: Vec<(Head, Option<usize>)>,
     bufs: Vec<IoBuf>,
     to: Vec<Egress>,
+    teller: Teller,
 }
 
 impl Sender {
@@ -49,6 +51,7 @@ impl Sender {
             taken: Vec::with_capacity(usize::from(size)),
             bufs: Vec::with_capacity(SEGMENTS),
             to: Vec::new(),
+            teller: Teller::default(),
         }
     }
 
@@ -96,8 +99,9 @@ impl Sender {
                     let command = queue.command(head);
                     self.bufs.clear();
                     self.bufs.extend_from_slice(&command.all(&mut io.lists)[..readable]);
-                    let (from, pair, header) = (self.port.id, self.pair, self.header);
-                    let sent = Sent { from, pair, bufs: &self.bufs, header };
+                    let (port, pair, header) = (&*self.port, self.pair, self.header);
+                    let teller = &mut self.teller;
+                    let sent = Sent { port, pair, bufs: &self.bufs, header, teller };
                     send(io, queue, peers, (&mut *replica, now_ns, watch), sent, &mut self.to)
                 }
                 None => {
@@ -131,13 +135,15 @@ impl Sender {
 /// A frame that somebody has sent, behind its header.
 pub(crate) struct Sent<'a> {
     /// Its port.
-    pub(crate) from: PortId,
+    pub(crate) port: &'a Port,
     /// The pair that it came by.
     pub(crate) pair: u16,
     /// Header and frame.
     pub(crate) bufs: &'a [IoBuf],
     /// Bytes of the header.
     pub(crate) header: usize,
+    /// Who keeps the table of that pair.
+    pub(crate) teller: &'a mut Teller,
 }
 
 /// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
@@ -146,9 +152,11 @@ pub(crate) fn send<W: Watch>(
     queue: &RunningQueue,
     peers: &mut dyn Peers<NetHandler>,
     (replica, now_ns, watch): (&mut Replica, u64, W),
-    Sent { from, pair, bufs, header }: Sent<'_>,
+    Sent { port, pair, bufs, header, teller }: Sent<'_>,
     to: &mut Vec<Egress>,
 ) -> Result<usize, Reason> {
+    let from = port.id;
+    let talks = &port.pairs[usize::from(pair)].talks;
     let whole: usize = bufs.iter().map(|buf| buf.len()).sum();
     let source = Source { bufs, skip: header };
     let number = watch.number();
@@ -193,7 +201,9 @@ pub(crate) fn send<W: Watch>(
     let (view, offload) = forwarded?;
     for egress in &*to {
         let frame = Frame { from, view, source, offload, egress: *egress, number };
-        if let Err(reason) = hand_over(io, peers, (&mut *replica, now_ns, watch), &frame, pair) {
+        let at = (&mut *replica, now_ns, watch);
+        let told = |to| teller.note(talks, egress.port, to);
+        if let Err(reason) = hand_over(io, (queue, peers), at, &frame, pair, told) {
             replica.switch.lost(egress.port, reason);
             // Who is watched has lost nothing.
             let reason = if egress.mirror { Reason::MirrorCopy } else { reason };
@@ -205,25 +215,29 @@ pub(crate) fn send<W: Watch>(
     Ok(view.len())
 }
 
-/// Hands a frame to a queue of its destination, which counts what becomes of it from then on.
+/// Hands a frame to a queue of its destination, which counts what becomes of it from then on. Who keeps the sender's table is told the number of its pair.
 fn hand_over<W: Watch>(
     io: &mut Io,
-    peers: &mut dyn Peers<NetHandler>,
+    (sender, peers): (&RunningQueue, &mut dyn Peers<NetHandler>),
     (replica, now_ns, watch): (&mut Replica, u64, W),
     frame: &Frame<'_>,
     number: u16,
+    told: impl FnOnce(u16),
 ) -> Result<(), Reason> {
     let way = replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)?;
     replica.switch.admits(now_ns, frame.egress, frame.view.len())?;
     let around = &mut Around { switch: &mut replica.switch, watch };
     match way {
-        Way::Away(port, pair) => {
-            let pair = &port.pairs[pair];
+        Way::Away(port, number) => {
+            let pair = &port.pairs[usize::from(number)];
+            told(number);
             store(pair, around, frame, 0)?;
+            sender.count(QueueCounter::HandedOver, 1);
             pair.ring();
             Ok(())
         }
-        Way::Here(id) => {
+        Way::Here(id, number) => {
+            told(number);
             let (handler, queue) = peers.get(id).ok_or(Reason::PortDown)?;
             match &mut handler.0 {
                 Side::Rx(receiver) => {

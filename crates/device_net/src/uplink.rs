@@ -48,6 +48,7 @@ use crate::handler::{Behind, Descriptor, NetHandler};
 use crate::line::{self, HEADER_BYTES, Without};
 use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
 use crate::replica::Replica;
+use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::transmit::{Sent, send};
 use crate::waiting::{Around, Frame, Waiting, store};
@@ -188,6 +189,7 @@ pub(crate) struct Uplink {
     slots: Lasting,
     scratch: Box<Scratch>,
     to: Vec<Egress>,
+    teller: Teller,
     wake: Wake,
     /// Slots that nothing is read into.
     idle: Vec<u16>,
@@ -230,6 +232,7 @@ impl Uplink {
             slots,
             scratch: Box::default(),
             to: Vec::new(),
+            teller: Teller::default(),
             wake,
             idle: (0..READS).collect(),
             came: Vec::with_capacity(usize::from(READS)),
@@ -439,7 +442,8 @@ impl Uplink {
                     Some(_) => Ok(None),
                     None => line::came(self.kind, slot_of(&self.slots, slot), bytes).map(Some),
                 };
-                let (from, pair) = (self.waiting.port.id, self.waiting.number());
+                let (port, pair) = (Arc::clone(&self.waiting.port), self.waiting.number());
+                let from = port.id;
                 let came = came.as_ref().map(|came| match (came, &self.xdp) {
                     (Some(came), _) => came.bufs(),
                     (None, Some(xdp)) => xdp.received.frame(slot.into()).map_or(&[][..], |it| it.0),
@@ -450,7 +454,8 @@ impl Uplink {
                         Ok(bytes.saturating_sub(HEADER_BYTES))
                     }
                     Ok(bufs) => {
-                        let sent = Sent { from, pair, bufs, header: HEADER_BYTES };
+                        let (port, teller) = (&*port, &mut self.teller);
+                        let sent = Sent { port, pair, bufs, header: HEADER_BYTES, teller };
                         let at = (&mut *replica, now_ns, watch);
                         send(io, queue, peers, at, sent, &mut self.to)
                     }

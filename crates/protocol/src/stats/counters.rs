@@ -43,7 +43,7 @@ impl CounterInfo {
     /// Whether it is left out where it is 0: it counts frames, which disks have none of, and most reasons to lose one never occur.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
-        ["tx_", "rx_", "drop_"].iter().any(|prefix| self.name.starts_with(prefix))
+        ["tx_", "rx_", "drop_", "handed_"].iter().any(|prefix| self.name.starts_with(prefix))
     }
 }
 
@@ -168,6 +168,7 @@ registry! {
         DropStandby "drop_standby" Counter Count "Frames that were lost: this server does not bridge the VLAN now: another does."
         DropRxQosDrop "drop_rx_qos_drop" Counter Count "Frames that were lost: above the rate of the port that it was for."
         DropMirrorCopy "drop_mirror_copy" Counter Count "Frames that were lost: a copy for a port that watches; the frame itself was not."
+        HandedOver "handed_over" Counter Count "Frames that the queue sent on to one on another channel, once for each. Each was copied once more, and woke that channel perhaps."
     }
 }
 
