@@ -730,11 +730,8 @@ impl Inner {
         let spec = shared.spec();
         let mut queues = shared.queues();
         let load = self.plane.queues_of_channels();
-        let fixed = usize::from(shared.device.fixed_queues());
-        let of_io = placement::initial(&spec, queues.count() - fixed, &load);
-        let home = of_io.first().copied().unwrap_or(0);
-        let places: Vec<usize> = std::iter::repeat_n(home, fixed).chain(of_io).collect();
-        queues.set_places(&places);
+        let units = placement::initial(&spec, queues.count_units(), &load);
+        queues.set_places(&units);
         shared.update(&queues);
     }
 }

@@ -1,26 +1,32 @@
 //! Moves queues of adaptive adapters between channels while they run.
 //!
 //! While there is load the thread looks at the counters ten times a second; when there is hardly any it sleeps until a channel
-//! has worked again. What to move is [`placement::rebalance`]'s decision.
+//! has worked again. What to move is [`placement::rebalance`]'s decision, which also takes who talks with whom: how many frames units of network cards have sent to
+//! which others ([`channel::device::Device::talks`]), as a mean of the last looks.
 
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use channel::Activity;
+use channel::device::Party;
 use protocol::message::Placement;
 use protocol::stats::{ChannelCounter, QueueCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
 use crate::adapter::{PlaneContext, Shared};
 use crate::lock::locked;
-use crate::placement::{self, Move, QueueLoad};
+use crate::placement::{self, Move, Talk, UnitLoad};
 
 /// How often the load is measured while there is some.
 const PERIOD: Duration = Duration::from_millis(100);
 /// A channel with less than this share of busy time has hardly any load.
 const HARDLY: f64 = 0.02;
+
+/// What the last look adds to the mean of those before.
+const NEWEST: f64 = 0.25;
 
 /// Says which adapters there are.
 pub(crate) type Adapters = Box<dyn Fn() -> Vec<Arc<Shared>> + Send>;
@@ -91,6 +97,15 @@ struct Scale {
     commands: Vec<u64>,
     /// By slot of the statistics.
     received: Vec<u64>,
+    talks: HashMap<(Party, Party), Told>,
+}
+
+/// What a unit has told another.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    frames: u64,
+    /// Frames a second, as a mean of the last looks.
+    rate: f64,
 }
 
 impl Scale {
@@ -103,6 +118,7 @@ impl Scale {
             busy_ns: vec![0; channels],
             commands: vec![0; channels],
             received: Vec::new(),
+            talks: HashMap::new(),
         }
     }
 
@@ -122,7 +138,8 @@ impl Scale {
         for (number, adapter) in adapters.iter().enumerate() {
             self.measure(number, adapter, &busy, &commands, &mut loads);
         }
-        let moves = placement::rebalance(&busy, &loads);
+        let talks = self.listen(&adapters, &loads, elapsed_ns / 1e9);
+        let moves = placement::rebalance(&busy, &loads, &talks);
         for step in &moves {
             carry_out(&adapters[step.adapter], step);
         }
@@ -135,12 +152,15 @@ impl Scale {
         adapter: &Shared,
         busy: &[f64],
         commands: &[u64],
-        loads: &mut Vec<QueueLoad>,
+        loads: &mut Vec<UnitLoad>,
     ) {
         let spec = adapter.spec();
         let Some(queues) = adapter.queues_now() else { return };
-        let allowed = placement::channels_allowed(&spec, usize::from(queues.started()), busy.len());
-        for (queue, channel, stats) in queues.running() {
+        let started = queues.started().div_ceil(adapter.device.together());
+        let allowed = placement::channels_allowed(&spec, usize::from(started), busy.len());
+        let stays = spec.placement != Placement::Adaptive;
+        let before = loads.len();
+        for (unit, channel, stats) in queues.running() {
             let slot = stats.slot();
             if self.received.len() <= slot {
                 self.received.resize(slot + 1, 0);
@@ -149,10 +169,41 @@ impl Scale {
                 since(&mut self.received[slot], stats.get(QueueCounter::CommandsReceived));
             let of_channel = commands[channel].max(received).max(1);
             let share = busy[channel] * received as f64 / of_channel as f64;
-            if spec.placement == Placement::Adaptive {
-                loads.push(QueueLoad { adapter: number, queue, channel, allowed, share });
+            match loads[before..].last_mut() {
+                Some(load) if load.unit == unit => load.share += share,
+                _ => loads.push(UnitLoad { adapter: number, unit, channel, allowed, share, stays }),
             }
         }
+    }
+
+    /// Who talks with whom of those that run, in these seconds since the last look.
+    fn listen(&mut self, adapters: &[Arc<Shared>], loads: &[UnitLoad], seconds: f64) -> Vec<Talk> {
+        let mut told = HashMap::new();
+        let mut at: HashMap<Party, usize> = HashMap::new();
+        for (number, adapter) in adapters.iter().enumerate() {
+            let Some(party) = adapter.device.party() else { continue };
+            adapter.device.talks(&mut |from, to, frames| {
+                // One that was not there before has told nothing yet.
+                let before = self.talks.get(&(from, to));
+                let Told { frames: known, rate } =
+                    before.copied().unwrap_or(Told { frames, rate: 0.0 });
+                let now = frames.saturating_sub(known) as f64 / seconds;
+                told.insert((from, to), Told { frames, rate: rate + NEWEST * (now - rate) });
+            });
+            let of_adapter = loads.iter().enumerate().filter(|(_, load)| load.adapter == number);
+            at.extend(
+                of_adapter.map(|(place, load)| (Party { unit: load.unit as u16, ..party }, place)),
+            );
+        }
+        self.talks = told;
+        let mut talks: BTreeMap<[usize; 2], f64> = BTreeMap::new();
+        for ((from, to), Told { rate, .. }) in self.talks.iter().filter(|(_, told)| told.rate > 1.0)
+        {
+            if let (Some(from), Some(to)) = (at.get(from), at.get(to)) {
+                *talks.entry([*from.min(to), *from.max(to)]).or_default() += rate;
+            }
+        }
+        talks.into_iter().map(|(between, frames)| Talk { between, frames }).collect()
     }
 }
 
@@ -162,7 +213,7 @@ fn since(last: &mut u64, now: u64) -> u64 {
 
 fn carry_out(adapter: &Shared, step: &Move) {
     let Some(mut queues) = adapter.queues_now() else { return };
-    queues.place_one(step.queue, step.to);
+    queues.place_unit(step.unit, step.to);
     adapter.update(&queues);
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use block::{LaneId, Outcome, Tag};
-use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
+use channel::device::{self, Device, Making, Party, Presence, Resized, Tell, Written};
 use channel::{
     After, BadChain, Drain, Handler, Io, Opened, Peers, QueueId, QueueResources, RunningQueue,
     Sweep, Walked,
@@ -267,6 +267,10 @@ macro_rules! devices {
                 match self { $(AnyDevice::$name(_) => <$device>::FIXED_QUEUES),+ }
             }
 
+            pub(crate) fn together(&self) -> u16 {
+                match self { $(AnyDevice::$name(_) => <$device>::TOGETHER),+ }
+            }
+
             pub(crate) fn one_table(&self) -> bool {
                 match self { $(AnyDevice::$name(_) => <$device>::ONE_TABLE),+ }
             }
@@ -325,6 +329,14 @@ macro_rules! devices {
 
             pub(crate) fn behind(&self, index: u16, features: u64) -> Option<Behind> {
                 match self { $(AnyDevice::$name(device) => device.behind(index, features).map(Behind::$name)),+ }
+            }
+
+            pub(crate) fn party(&self) -> Option<Party> {
+                match self { $(AnyDevice::$name(device) => device.party()),+ }
+            }
+
+            pub(crate) fn talks(&self, each: &mut dyn FnMut(Party, Party, u64)) {
+                match self { $(AnyDevice::$name(device) => device.talks(each)),+ }
             }
 
             pub(crate) fn is_ready(&self) -> bool {

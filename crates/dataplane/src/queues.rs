@@ -377,11 +377,19 @@ impl Queues {
         self.update_log();
     }
 
-    /// Sets the channel of each queue; those that run elsewhere are moved.
-    pub(crate) fn set_places(&mut self, place: &[usize]) {
-        for (index, channel) in place.iter().enumerate() {
-            self.place_one(index, *channel);
+    /// Sets the channel of each [unit](crate::placement), and for the queues before those for I/O that of the first; those that run elsewhere are moved.
+    pub(crate) fn set_places(&mut self, units: &[usize]) {
+        let fixed = self.units().0;
+        (0..fixed).for_each(|index| self.place_one(index, units.first().copied().unwrap_or(0)));
+        for (unit, channel) in units.iter().enumerate() {
+            self.place_unit(unit, *channel);
         }
+    }
+
+    /// How many units the adapter has.
+    pub(crate) fn count_units(&self) -> usize {
+        let (fixed, together) = self.units();
+        (self.count() - fixed).div_ceil(together)
     }
 
     /// Sets the channel of one queue; if it runs elsewhere it is moved.
@@ -400,11 +408,25 @@ impl Queues {
         }
     }
 
-    /// Slots of the counters of queues for I/O, with the channel they run on, for the balancer.
+    /// Sets the channel of one [unit](crate::placement).
+    pub(crate) fn place_unit(&mut self, unit: usize, channel: usize) {
+        let (fixed, together) = self.units();
+        let first = fixed + unit * together;
+        (first..first + together).for_each(|index| self.place_one(index, channel));
+    }
+
+    /// Queues before those for I/O, and how many of these are a unit.
+    fn units(&self) -> (usize, usize) {
+        let device = &self.adapter.device;
+        (usize::from(device.fixed_queues()), usize::from(device.together()))
+    }
+
+    /// Queues for I/O that run, with their unit, the channel that they are on, and the slots of their counters: for the balancer.
     pub(crate) fn running(&self) -> impl Iterator<Item = (usize, usize, QueueStats)> + '_ {
-        let fixed = usize::from(self.adapter.device.fixed_queues());
-        self.queues.iter().enumerate().skip(fixed).filter_map(|(index, queue)| {
-            Some((index, queue.running.as_ref()?.channel, self.stats[index]?))
+        let (fixed, together) = self.units();
+        self.queues.iter().enumerate().skip(fixed).filter_map(move |(index, queue)| {
+            let unit = (index - fixed) / together;
+            Some((unit, queue.running.as_ref()?.channel, self.stats[index]?))
         })
     }
 

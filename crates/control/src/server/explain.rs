@@ -118,7 +118,10 @@ pub struct Explanation {
 /// from the data plane, the channels that it would have.
 fn terms(set: &Attributes, adapter: Option<&AdapterStatus>, account: Option<&Status>) -> Terms {
     let client = adapter.filter(|adapter| has_client(adapter));
+    // What is placed of a network card is a pair of queues.
+    let together = if attr::adapter::KIND.value(set) == AdapterKind::Ethernet { 2 } else { 1 };
     let connected = client.map(|a| u32::from(a.client_queues)).filter(|queues| *queues > 0);
+    let connected = connected.map(|queues| queues.div_ceil(together));
     let running = account.map(|status| u32::try_from(status.channels.len()).unwrap_or(u32::MAX));
     Terms {
         client: connected.unwrap_or_else(|| narrow32(attr::adapter::QUEUES.value(set))),
