@@ -33,6 +33,11 @@ impl Bits {
         self.0 == [0; BLOCKS / 32]
     }
 
+    /// How many blocks are in it.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
     /// The first block.
     pub(crate) fn first(&self) -> Option<usize> {
         self.words()

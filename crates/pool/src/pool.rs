@@ -53,6 +53,7 @@ mod members;
 mod mends;
 mod moves;
 mod open;
+mod paced;
 mod rescue;
 mod returns;
 mod shown;
@@ -77,6 +78,7 @@ pub use members::{Balance, Removal};
 use mends::Mends;
 pub use mends::Resync;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
+pub use paced::HeldCopy;
 pub use rescue::{Found, Rescue, RescuedLu, rescue};
 use returns::{Looked, Return};
 pub use shown::{Kept, KeptPart, Shown, Way, Words};
@@ -99,6 +101,8 @@ pub struct Policy {
     pub held_parts: usize,
     /// Chunks that get at once what a leg of them missed, besides those that somebody waits for.
     pub mends: usize,
+    /// Blocks of chunks that move or miss a leg are copied when the shell lets them ([`Pool::let_copy`]), and not at once.
+    pub paced: bool,
 }
 
 impl Default for Policy {
@@ -109,6 +113,7 @@ impl Default for Policy {
             layers: false,
             held_parts: 512,
             mends: 2,
+            paced: false,
         }
     }
 }
@@ -398,6 +403,8 @@ pub struct Pool {
     losses: Losses,
     returning: Option<Return>,
     mends: Mends,
+    /// Chunks whose next block waits for leave to be copied.
+    held: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
     /// The number of the next LU, with those that are not in the tables yet.
     next_lu: u32,

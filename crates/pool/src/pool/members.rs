@@ -74,7 +74,7 @@ pub(super) struct Draft {
 pub(super) struct Leaving {
     pub(super) tags: Vec<u64>,
     pub(super) planned: u32,
-    moving: BTreeSet<(u32, u32)>,
+    pub(super) moving: BTreeSet<(u32, u32)>,
     /// Those that could not be copied, and those of them that are tried again.
     failed: BTreeSet<(u32, u32)>,
     again: BTreeSet<(u32, u32)>,
@@ -105,7 +105,7 @@ pub(super) struct Members {
     astray: BTreeSet<u32>,
     /// Some had nowhere to go.
     crowded: bool,
-    balancing: BTreeSet<(u32, u32)>,
+    pub(super) balancing: BTreeSet<(u32, u32)>,
     balance: Balance,
     /// Writes that erase a PV that is gone, and who waits for it.
     erasing: BTreeMap<u16, (u32, Vec<u64>)>,

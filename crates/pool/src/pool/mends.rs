@@ -49,6 +49,11 @@ impl Mends {
         Mends { differ: tables.active_pairs(), pages, ..Mends::default() }
     }
 
+    /// Chunks that are being made whole.
+    pub(super) fn going(&self) -> impl Iterator<Item = &(u32, u32)> {
+        self.going.iter()
+    }
+
     pub(super) fn stir(&mut self) {
         self.stirred = true;
     }

@@ -74,6 +74,18 @@ impl Moving {
         self.target.id.pv == pv || self.source(legs).is_none_or(|leg| leg.id.pv == pv)
     }
 
+    /// The PVs between which a block may be copied next.
+    pub(super) fn waits_between(&self, legs: &[Leg]) -> Option<(u16, u16)> {
+        let from = self.source(legs).filter(|_| self.stage == Stage::Copying(None))?;
+        Some((from.id.pv, self.target.id.pv))
+    }
+
+    /// How much of the chunk is copied, in 1,024ths of what there is of it.
+    pub(super) fn part(&self, live: Bits) -> u32 {
+        let (copied, all) = (self.copied.and(live).count(), live.count().max(1));
+        copied * 1024 / all
+    }
+
     fn source<'a>(&self, legs: &'a [Leg]) -> Option<&'a Leg> {
         match self.goal {
             Goal::Move(number) => legs.iter().find(|leg| leg.number == number),
@@ -199,6 +211,11 @@ impl Pool {
 
     /// Copies the next block that is not there and not being written; flushes when there is none.
     pub(super) fn go_on_moving(&mut self, key: (u32, u32)) {
+        self.copy_next_block(key, !self.policy.paced);
+    }
+
+    /// … if it may, or if somebody waits for that block.
+    pub(super) fn copy_next_block(&mut self, key: (u32, u32), may: bool) {
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let Some(moving) = &mut slot.moving else { return };
         if moving.stage != Stage::Copying(None) {
@@ -206,7 +223,8 @@ impl Pool {
         }
         let left = slot.live.without(moving.copied);
         let wanted = left.and(moving.wanted);
-        let left = if wanted.without(slot.busy).is_empty() { left } else { wanted };
+        let is_wanted = !wanted.without(slot.busy).is_empty();
+        let left = if is_wanted { wanted } else { left };
         let Some(from) = moving.source(&slot.legs).map(|leg| leg.id) else { return };
         let to = moving.target.id;
         if left.is_empty() {
@@ -219,6 +237,10 @@ impl Pool {
                 self.move_flushed(key, to, &Outcome::Done);
             }
         } else if let Some(block) = left.without(slot.busy).first() {
+            if !may && !is_wanted {
+                self.held.insert(key);
+                return;
+            }
             moving.stage = Stage::Copying(Some(block));
             slot.busy = slot.busy.or(Bits::range(block, block + 1));
             self.give_copy(Op::Copy { key, id: to, block }, (from, to), block);

@@ -90,6 +90,9 @@ impl<'a> Opened<'a> {
 
     fn carry_out(&mut self) -> Result<(), String> {
         loop {
+            for held in self.pool.held_copies() {
+                self.pool.let_copy(held.key);
+            }
             let effects = self.pool.effects();
             if effects.is_empty() {
                 return Ok(());

@@ -15,8 +15,14 @@ use crate::pool::{
 
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
 /// Checkpoints come by themselves, if rarely.
-pub(super) const POLICY: Policy =
-    Policy { checkpoint_blocks: 9, checkpoint_homes: 4096, layers: true, held_parts: 1, mends: 2 };
+pub(super) const POLICY: Policy = Policy {
+    checkpoint_blocks: 9,
+    checkpoint_homes: 4096,
+    layers: true,
+    held_parts: 1,
+    mends: 2,
+    paced: true,
+};
 
 /// A generator of numbers that is the same everywhere.
 #[derive(Clone, Copy)]
@@ -189,6 +195,19 @@ impl World {
     }
 
     fn collect(&mut self) {
+        self.take_effects();
+        // Copies wait for leave, now short, now long.
+        let soon = self.schedule != Schedule::Any || self.steps.is_multiple_of(3);
+        while (soon || self.flying.is_empty()) && self.pool.has_held_copies() {
+            for held in self.pool.held_copies() {
+                assert!(held.from != held.to);
+                self.pool.let_copy(held.key);
+            }
+            self.take_effects();
+        }
+    }
+
+    fn take_effects(&mut self) {
         for effect in self.pool.effects() {
             match effect {
                 Effect::Answer { tag, result } => {

@@ -1,0 +1,68 @@
+//! Copies that wait until the shell lets them begin, for the sake of clients.
+//!
+//! What waits is a chunk whose next block is to be copied. No block is chosen for it, so a client that writes there waits for nothing; a block that somebody waits for is copied without leave.
+
+use super::*;
+
+/// A chunk whose next block may be copied when the shell lets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldCopy {
+    /// The LU or layer, and the chunk of it.
+    pub key: (u32, u32),
+    /// The PV from which it is copied.
+    pub from: u16,
+    /// The PV to which it is copied.
+    pub to: u16,
+}
+
+impl Pool {
+    /// Chunks of which a block may be copied as soon as [`Pool::let_copy`] lets it. Empty unless [`Policy::paced`].
+    pub fn held_copies(&mut self) -> Vec<HeldCopy> {
+        let slots = &self.slots;
+        let route = |key: &(u32, u32)| {
+            let slot = slots.get(key)?;
+            let (from, to) = slot.moving.as_ref()?.waits_between(&slot.legs)?;
+            Some(HeldCopy { key: *key, from, to })
+        };
+        // Of those that were given up nobody waits for leave.
+        self.held.retain(|key| route(key).is_some());
+        self.held.iter().filter_map(route).collect()
+    }
+
+    /// Whether [`Pool::held_copies`] may have some.
+    pub fn has_held_copies(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Lets one block of a chunk be copied; the next one waits again.
+    pub fn let_copy(&mut self, key: (u32, u32)) {
+        if self.held.remove(&key) {
+            self.copy_next_block(key, true);
+        }
+    }
+
+    /// How far chunks are that are being copied: 1,024ths of a chunk, of all together.
+    fn copied_parts<'a>(&self, keys: impl Iterator<Item = &'a (u32, u32)>) -> u32 {
+        let part = |key| {
+            let slot = self.slots.get(key)?;
+            Some(slot.moving.as_ref()?.part(slot.live))
+        };
+        keys.filter_map(part).sum()
+    }
+
+    /// Of the chunks of [`Pool::resync`] that are neither over nor failed, 1,024ths of a chunk that are copied.
+    pub fn resync_parts(&self) -> u32 {
+        self.copied_parts(self.mends.going())
+    }
+
+    /// The same of [`Pool::balance`].
+    pub fn balance_parts(&self) -> u32 {
+        self.copied_parts(self.members.balancing.iter())
+    }
+
+    /// The same of the removal of a PV.
+    pub fn removal_parts(&self, pv: u16) -> u32 {
+        let those = self.members.leaving.get(&pv);
+        self.copied_parts(those.into_iter().flat_map(|those| &those.moving))
+    }
+}
