@@ -38,6 +38,7 @@ mod chain;
 mod engine;
 mod lane;
 mod open;
+mod pace;
 mod parts;
 mod post;
 mod remote;

@@ -86,7 +86,7 @@ pub(crate) fn open(
         (epoch, Left::of(owner.server, of.0, of.1, of.2, shadow.lost()), parts)
     });
     let known = left.as_ref().map(|(_, left, _)| left);
-    let policy = Policy { layers: true, ..Policy::default() };
+    let policy = Policy { layers: true, paced: true, ..Policy::default() };
     // Those that are there, and on which something else failed than to read their superblocks.
     let mut without = BTreeSet::new();
     for (number, at) in (0..).zip(&order) {

@@ -294,9 +294,11 @@ pub struct Progress {
     pub planned: u32,
     /// Those that have, never more.
     pub moved: u32,
+    /// How far those are that are on their way, in 1,024ths of a chunk.
+    pub parts: u32,
     /// Those that could not be copied.
     pub failed: u32,
-    /// Seconds until it is over, at the pace that it has had.
+    /// Seconds until it is over, at the pace that it has had within the last minute.
     pub left_s: Option<u64>,
 }
 

@@ -661,9 +661,9 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
         }
         while let Some(mut arrived) = engine.next() {
             match std::mem::replace(&mut arrived.what_for, For::Nobody) {
-                For::Effect { pool, op, pv, then } => {
+                For::Effect { pool, op, pv, then, paced } => {
                     if let Some(work) = works.get_mut(&pool) {
-                        work.arrived(&mut engine, (op, pv, then), arrived);
+                        work.arrived(&mut engine, (op, pv, then, paced), arrived);
                     }
                 }
                 For::Caller(mut data, reply) => {

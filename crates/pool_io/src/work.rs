@@ -4,6 +4,7 @@ mod chains;
 mod effects;
 mod mirror;
 mod order;
+mod pacing;
 mod parting;
 mod view;
 
@@ -18,13 +19,15 @@ use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, PARTS, Pool, Reply, R
 
 use effects::{Purse, Todo, is_same};
 pub(crate) use mirror::DEADLINE;
+use pacing::Whose;
 
 use crate::PoolError;
 use crate::chain::Space;
 use crate::engine::{Arrived, Engine};
+use crate::pace::Left;
 use crate::post::{Answered, Ask, ReplyTo, Served, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, Progress, Shared, Table};
+use crate::table::{OpenPv, Shared, Table};
 
 /// How long after its failure it is tried again to move chunks; twice as long each time, up to the last.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
@@ -37,7 +40,7 @@ pub(crate) enum For {
     /// Somebody waits for it, on another thread; where the bytes go that are read.
     Caller(Vec<u8>, ReplyTo<(Result<(), IoError>, Vec<u8>)>),
     /// An effect of a pool, by the pool's number and the effect's, on a PV.
-    Effect { pool: u32, op: u64, pv: u16, then: Then },
+    Effect { pool: u32, op: u64, pv: u16, then: Then, paced: pacing::Paced },
     /// Nobody any more: the PV is away, and the pool was told that it failed. Its memory is the kernel's until it is over.
     Late { pool: u32, pv: u16 },
 }
@@ -98,8 +101,9 @@ pub(crate) struct Work {
     /// When what could not be copied is tried again, and after which time.
     again: Option<Instant>,
     again_in: Duration,
-    /// Since when chunks move off a PV, or to where less is, and how many had by then.
-    paces: BTreeMap<view::Of, (Instant, Progress)>,
+    /// How long it takes that chunks move off a PV, to where less is, or get their other leg.
+    left: BTreeMap<view::Of, Left>,
+    pacing: pacing::Pacing,
     partings: parting::Partings,
     mirror: mirror::Mirror,
     asks: BTreeMap<u64, Asker>,
@@ -158,7 +162,8 @@ impl Work {
             stuck: BTreeMap::new(),
             again: None,
             again_in: AGAIN.0,
-            paces: BTreeMap::new(),
+            left: BTreeMap::new(),
+            pacing: pacing::Pacing::default(),
             partings: parting::Partings::default(),
             mirror: mirror::Mirror::default(),
             asks: BTreeMap::new(),
@@ -267,11 +272,12 @@ impl Work {
     pub(crate) fn arrived(
         &mut self,
         engine: &mut Engine<For>,
-        (op, pv, then): (u64, u16, Then),
+        (op, pv, then, paced): (u64, u16, Then, pacing::Paced),
         arrived: Arrived<For>,
     ) {
         let Arrived { result, buffer, buf, .. } = arrived;
         self.flying -= 1;
+        self.pacing.ends(pv, paced);
         if let Some(buffer) = &buffer {
             self.pay(pv, buffer, false);
         }
@@ -296,7 +302,8 @@ impl Work {
             (Ok(()), Then::Copy { pv, at }) => {
                 let bytes = buf.len() as u64;
                 let write = OpKind::Write { fua: false };
-                return self.begin(engine, pv, write, (at, bytes), buffer, op, Then::Done);
+                let what = (op, Then::Done, Whose::Copy);
+                return self.begin(engine, pv, write, (at, bytes), buffer, what);
             }
         };
         if let Some(buffer) = buffer {
@@ -417,6 +424,7 @@ impl Work {
                 self.stale = true;
             }
             self.show();
+            self.let_copies();
             let effects = self.core.effects();
             let mut todo: Option<Todo> = None;
             let mut added = false;
@@ -486,7 +494,7 @@ impl Work {
 
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let due = self.again.into_iter().chain(self.partings.due()).min();
+        let due = self.again.into_iter().chain(self.partings.due()).chain(self.pacing.due()).min();
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()

@@ -10,6 +10,7 @@ use testkit::{Disk, Kind, is_root};
 use super::*;
 
 mod devices;
+mod pace;
 mod parting;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());

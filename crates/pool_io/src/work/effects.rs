@@ -6,7 +6,7 @@ use block::OpKind;
 use memory::IoBuf;
 use pool::{Effect, Outcome, Payload, Reader};
 
-use super::{Asker, For, Then, Work};
+use super::{Asker, For, Then, Whose, Work};
 use crate::engine::{Buffer, Engine, is_large};
 
 /// Buffers that operations on one PV have at once, of each size. So a PV that hangs keeps those, and none of others.
@@ -44,7 +44,6 @@ impl Todo {
 }
 
 impl Work {
-    #[allow(clippy::too_many_arguments)] // What an operation is.
     pub(super) fn begin(
         &mut self,
         engine: &mut Engine<For>,
@@ -52,8 +51,7 @@ impl Work {
         op: OpKind,
         (at, bytes): (u64, u64),
         buffer: Option<Buffer>,
-        number: u64,
-        then: Then,
+        (number, then, whose): (u64, Then, Whose),
     ) {
         // Never what another PV has at that place.
         let Some(lane) = self.lanes.get(usize::from(pv)).copied().flatten() else {
@@ -64,7 +62,8 @@ impl Work {
         if let Some(buffer) = &buffer {
             self.pay(pv, buffer, true);
         }
-        let what_for = For::Effect { pool: self.number, op: number, pv, then };
+        let paced = self.pacing.begins(pv, whose, bytes);
+        let what_for = For::Effect { pool: self.number, op: number, pv, then, paced };
         engine.begin(lane, op, at, bytes, buffer, what_for);
     }
 
@@ -154,26 +153,36 @@ impl Work {
         buffer: Option<Buffer>,
     ) {
         match effect {
-            Effect::Write { op, pv, at, durable, .. } => {
+            Effect::Write { op, pv, at, durable, what } => {
                 let write = OpKind::Write { fua: durable };
-                self.begin(engine, pv, write, (at, bytes), buffer, op, Then::Done);
+                let whose = self.whose(matches!(what, Payload::Client { .. }));
+                self.begin(engine, pv, write, (at, bytes), buffer, (op, Then::Done, whose));
             }
             Effect::Read { op, pv, at, to, .. } => {
-                let then = match to {
-                    Reader::Pool => Then::Bytes,
-                    Reader::Client { tag, from } => Then::Client { ask: tag, from },
+                let (then, whose) = match to {
+                    Reader::Pool => (Then::Bytes, Whose::Pool),
+                    Reader::Client { tag, from } => {
+                        (Then::Client { ask: tag, from }, self.whose(true))
+                    }
                 };
-                self.begin(engine, pv, OpKind::Read, (at, bytes), buffer, op, then);
+                self.begin(engine, pv, OpKind::Read, (at, bytes), buffer, (op, then, whose));
             }
             Effect::Copy { op, from, to: (pv, at), .. } => {
                 let then = Then::Copy { pv, at };
-                self.begin(engine, from.0, OpKind::Read, (from.1, bytes), buffer, op, then);
+                let what = (op, then, Whose::Copy);
+                self.begin(engine, from.0, OpKind::Read, (from.1, bytes), buffer, what);
             }
             Effect::Flush { op, pv } => {
-                self.begin(engine, pv, OpKind::Flush, (0, 0), None, op, Then::Done);
+                let what = (op, Then::Done, Whose::Pool);
+                self.begin(engine, pv, OpKind::Flush, (0, 0), None, what);
             }
             Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => {}
         }
+    }
+
+    /// Of clients whose channels do most by themselves nothing is learned.
+    fn whose(&self, client: bool) -> Whose {
+        if client && self.shared.mirrors { Whose::Client } else { Whose::Pool }
     }
 
     /// Whether it writes what a client gave whose request is over, as all are when the pool stops: nobody knows any more what that was, and its place keeps what it has.

@@ -136,8 +136,9 @@ impl Work {
             self.stale = true;
             let mut failed = Vec::new();
             for what in engine.reasons(lane).filter(|what| ours(what)) {
-                if let For::Effect { op, pv, .. } = std::mem::replace(what, For::Nobody) {
+                if let For::Effect { op, pv, paced, .. } = std::mem::replace(what, For::Nobody) {
                     *what = For::Late { pool, pv };
+                    self.pacing.ends(pv, paced);
                     failed.push(op);
                 }
             }

@@ -74,7 +74,7 @@ impl Work {
     fn parting_of(&mut self, lu: u32) -> Progress {
         let now = self.core.coalescing_of(lu);
         let (planned, moved) = now.map_or((0, 0), |now| (now.planned, now.over));
-        self.paced(Of::Lu(lu), Progress { planned, moved, failed: 0, left_s: None })
+        self.paced(Of::Lu(lu), Progress { planned, moved, ..Progress::default() })
     }
 
     /// LUs that are being detached, with how far that is.

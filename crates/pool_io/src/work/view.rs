@@ -15,6 +15,9 @@ use crate::table::{Progress, PvView, TierView};
 const SHARE: u32 = 20;
 const ACCOUNT_MAX: Duration = Duration::from_millis(500);
 
+/// Parts of a chunk of which is told how many are copied.
+const PARTS: u64 = 1024;
+
 /// What takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Of {
@@ -39,7 +42,8 @@ impl Work {
         self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
         let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
         for pool::Removal { pv, planned, moved, failed } in removals {
-            let now = Progress { planned, moved, failed, left_s: None };
+            let parts = self.core.removal_parts(pv);
+            let now = Progress { planned, moved, parts, failed, left_s: None };
             leaving.insert(pv, self.paced(Of::Pv(pv), now));
             // Of one that is away nothing is wanted any more.
             if self.core.is_away(pv) {
@@ -47,13 +51,15 @@ impl Work {
             }
         }
         let Balance { planned, over, failed } = self.core.balance();
-        let balance = Progress { planned, moved: over - failed, failed, left_s: None };
+        let (moved, parts) = (over - failed, self.core.balance_parts());
+        let balance = Progress { planned, moved, parts, failed, left_s: None };
         let balance = (over < planned || failed > 0).then(|| self.paced(Of::Balance, balance));
         let Resync { planned, over, failed } = self.core.resync();
-        let resync = Progress { planned, moved: over.saturating_sub(failed), failed, left_s: None };
+        let (moved, parts) = (over.saturating_sub(failed), self.core.resync_parts());
+        let resync = Progress { planned, moved, parts, failed, left_s: None };
         let resync = (over < planned || failed > 0).then(|| self.paced(Of::Resync, resync));
         let partings = self.all_partings();
-        self.paces.retain(|of, _| match of {
+        self.left.retain(|of, _| match of {
             Of::Pv(pv) => leaving.contains_key(pv),
             Of::Balance => balance.is_some(),
             Of::Resync => resync.is_some(),
@@ -117,22 +123,17 @@ impl Work {
             let pool::format::Member { pv: uuid, tier, group, state, chunks, .. } = *member;
             let space =
                 pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
-            let moved = Progress { planned: 1, moved: 1, failed: 0, left_s: None };
+            let moved = Progress { planned: 1, moved: 1, ..Progress::default() };
             Some(PvView { path: self.shared.pv(pv)?.path, leaving: Some(moved), space })
         })
     }
 
-    /// With the time that it takes, if it goes on as it went since it began.
+    /// With the time that it takes, if it goes on as it went lately.
     pub(super) fn paced(&mut self, of: Of, now: Progress) -> Progress {
-        let (at, first) = *self.paces.entry(of).or_insert((clock::instant(), now));
-        if now.planned != first.planned || now.moved < first.moved {
-            self.paces.insert(of, (clock::instant(), now));
-            return now;
-        }
-        let (moved, left) = (now.moved - first.moved, now.planned.saturating_sub(now.moved));
-        let spent = clock::instant().saturating_duration_since(at).as_secs_f64();
-        let left_s =
-            (moved > 0).then(|| (spent / f64::from(moved) * f64::from(left)).ceil() as u64);
-        Progress { left_s, ..now }
+        let [done, all] = [now.moved, now.planned].map(|chunks| u64::from(chunks) * PARTS);
+        let done = (done + u64::from(now.parts)).min(all);
+        let parts = (done - u64::from(now.moved.min(now.planned)) * PARTS) as u32;
+        let left_s = self.left.entry(of).or_default().after(self.pacing.now(), done, all);
+        Progress { parts, left_s, ..now }
     }
 }
