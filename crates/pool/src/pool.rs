@@ -129,6 +129,8 @@ pub enum Request {
         thick: bool,
         /// Where its chunks come from.
         tier: u8,
+        /// A mark that the asker has drawn. Who asks again with it is told of the LU that was made then, as long as that is there, also after the pool was opened again; 0: one is made each time.
+        asked: u64,
     },
     /// No such LU any more.
     Delete {
@@ -214,6 +216,8 @@ pub enum Request {
     Clone {
         /// The snapshot.
         snapshot: u32,
+        /// As in [`Request::Create`].
+        asked: u64,
     },
     /// Each of these LUs holds what its snapshot holds, all from the same moment on, and what was written since is gone.
     Rollback {
@@ -423,6 +427,8 @@ pub struct Pool {
     full: Full,
     /// What thick LUs will have set aside that are not in the tables yet: by transaction.
     promised: BTreeMap<u64, Vec<Promised>>,
+    /// LUs that were asked for with a mark and are not durable yet, by that mark: their transaction, and their number.
+    making: BTreeMap<u64, (u64, u32)>,
     /// With the PVs that they need.
     ops: BTreeMap<u64, (Op, [Option<u16>; 2])>,
     /// How many of them each PV has.
@@ -622,7 +628,9 @@ impl Pool {
             return self.cuts.hold(tag, request);
         }
         match request {
-            Request::Create { chunks, thick, tier } => self.create(tag, chunks, thick, tier),
+            Request::Create { chunks, thick, tier, asked } => {
+                self.create(tag, (chunks, thick, tier), asked);
+            }
             Request::Delete { lu } => self.delete(tag, lu),
             Request::Resize { lu, chunks } => self.resize(tag, lu, chunks),
             Request::SetTier { lu, tier } => self.set_tier(tag, lu, tier),
@@ -645,7 +653,9 @@ impl Pool {
             Request::FindSnapshot { lu, asked } => {
                 self.begin_cut(tag, Cut::Find(Group::of(&[lu]), asked));
             }
-            Request::Clone { snapshot } => self.begin_cut(tag, Cut::Clone { snapshot }),
+            Request::Clone { snapshot, asked } => {
+                self.begin_cut(tag, Cut::Clone { snapshot, asked });
+            }
             Request::Rollback { lus, snapshots } => {
                 self.begin_cut(tag, Cut::Rollback(lus, snapshots));
             }

@@ -87,7 +87,7 @@ pub(crate) struct Lu {
     pub(crate) role: Role,
     /// The LU of which it is a snapshot.
     pub(crate) origin: u32,
-    /// … and what was said of who asked for it.
+    /// What was said of who asked for it.
     pub(crate) asked: u64,
     /// Its chunks that are mapped.
     pub(crate) mapped: u32,
@@ -459,7 +459,7 @@ impl Tables {
             beneath: record.chunk,
             role,
             origin: record.aux >> 8,
-            asked: if role == Role::Snapshot { record.epoch } else { 0 },
+            asked: if matches!(role, Role::Lu | Role::Snapshot) { record.epoch } else { 0 },
             chunks: record.vchunk,
             thick: record.flags & 1 == 1,
             tier: record.aux as u8,

@@ -3,6 +3,7 @@
 //! A power cut leaves of what is in caches and under way any part, torn at 512 bytes; the death of the process leaves caches, and what was under way in part. What is found is held against
 //! an oracle that knows what was answered and what was flushed.
 
+mod asked;
 mod coalesce;
 mod differ;
 mod disk;
@@ -67,7 +68,7 @@ fn alphabet() -> Vec<Step> {
         ask(Request::Flush { lu: B }),
         ask(Request::Discard(part(A, 0, CHUNK_BYTES))),
         ask(Request::Zeroes(part(A, 2 * KIB, 64 * KIB))),
-        ask(Request::Create { chunks: 1, thick: false, tier: 0 }),
+        ask(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 }),
         ask(Request::Delete { lu: A }),
         resize(A, 1),
         resize(A, 3),
@@ -117,7 +118,7 @@ fn known() -> Known {
     let flush = ask(Request::Flush { lu: A });
     let zeroes = ask(Request::Zeroes(part(A, 0, 64 * KIB)));
     let durable = ask(Request::Write { extent: part(A, 0, 4 * KIB), durable: true });
-    let create = ask(Request::Create { chunks: 1, thick: false, tier: 0 });
+    let create = ask(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     let delete = ask(Request::Delete { lu: A });
     let discard = ask(Request::Discard(part(A, 0, CHUNK_BYTES)));
     let into_space = write(B, CHUNK_BYTES, 4 * KIB);
@@ -233,7 +234,7 @@ fn setups() -> Vec<Setup> {
         }
         setups.push(Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() });
     };
-    let create = |chunks| Step::Ask(Request::Create { chunks, thick: false, tier: 0 });
+    let create = |chunks| Step::Ask(Request::Create { chunks, thick: false, tier: 0, asked: 0 });
     let flush = |lu| Step::Ask(Request::Flush { lu });
     run("empty", &[create(2), create(2)]);
     run("written", &[write(A, 0, 12 * KIB), flush(A)]);

@@ -122,10 +122,10 @@ impl LaneBox {
 pub(crate) enum Wanted {
     /// This one.
     Number(u32),
-    /// A new one.
-    New { chunks: u32, thick: bool, tier: u8 },
-    /// A new one that holds what this snapshot holds.
-    Clone(u32),
+    /// A new one, or that which was made when it was asked for with this mark.
+    New { chunks: u32, thick: bool, tier: u8, asked: u64 },
+    /// … which holds what this snapshot holds.
+    Clone { snapshot: u32, asked: u64 },
 }
 
 /// Where an answer goes that somebody waits for.

@@ -358,10 +358,10 @@ impl PoolHandle {
                 Wanted::Number(*number)
             }
             None if lu.fresh => match (lu.snapshot, spec.bytes.filter(|bytes| *bytes > 0)) {
-                (Some(snapshot), _) => Wanted::Clone(snapshot),
+                (Some(snapshot), _) => Wanted::Clone { snapshot, asked: lu.asked },
                 (None, Some(bytes)) => {
                     let (chunks, tier) = (chunks_for(bytes), lu.tier.unwrap_or(0));
-                    Wanted::New { chunks, thick: lu.thick, tier }
+                    Wanted::New { chunks, thick: lu.thick, tier, asked: lu.asked }
                 }
                 (None, None) => return Err(fail("has no size".to_owned(), "set size")),
             },

@@ -246,10 +246,12 @@ impl Work {
     /// An LU that is there, or a new one.
     pub(crate) fn lu(&mut self, wanted: Wanted, reply: ReplyTo<Result<Arc<Table>, Fault>>) {
         match wanted {
-            Wanted::New { chunks, thick, tier } => {
-                self.submit(Asker::New(reply), Request::Create { chunks, thick, tier });
+            Wanted::New { chunks, thick, tier, asked } => {
+                self.submit(Asker::New(reply), Request::Create { chunks, thick, tier, asked });
             }
-            Wanted::Clone(snapshot) => self.submit(Asker::New(reply), Request::Clone { snapshot }),
+            Wanted::Clone { snapshot, asked } => {
+                self.submit(Asker::New(reply), Request::Clone { snapshot, asked });
+            }
             Wanted::Number(number) => {
                 let _ = reply.send(self.table(number).ok_or(Fault::NoSuchLu));
             }

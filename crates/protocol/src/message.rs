@@ -543,6 +543,9 @@ pub struct LuStatus {
     /// It shares what it holds with others, or did.
     #[serde(default)]
     pub shares: bool,
+    /// The mark with which it was asked for ([`LuSpec::asked`]); 0 for none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub asked: u64,
     /// It is detached, or loses what it needs no more of what it shared: how far that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detaching: Option<ProgressStatus>,

@@ -48,6 +48,12 @@ pub struct Kept {
     /// How many were ever asked for.
     #[serde(skip_serializing_if = "is_zero")]
     pub asked: u64,
+    /// The marks with which LUs are asked for that are not known to be made, by volume.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub making: BTreeMap<String, u64>,
+    /// The marks of those whose volumes went before that: whenever such an LU is found, it is doomed.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub unwanted: BTreeSet<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
@@ -88,6 +94,8 @@ pub struct Open {
     pub tiers: BTreeMap<PathBuf, u8>,
     /// Snapshots that were made of late.
     pub snapshots: Vec<SnapshotStatus>,
+    /// Its LUs that were asked for with a mark, by that.
+    pub marks: BTreeMap<u64, u32>,
 }
 
 impl Open {
@@ -98,7 +106,9 @@ impl Open {
         let mirror = mirror.map(|pv| pv.path.clone()).collect();
         let tiers = status.pvs.iter().filter(|pv| pv.tier != 0);
         let tiers = tiers.map(|pv| (pv.path.clone(), pv.tier)).collect();
-        Open { members, mirror, tiers, snapshots: status.snapshots.clone() }
+        let marked = status.lus.iter().filter(|lu| lu.asked != 0);
+        let marks = marked.map(|lu| (lu.asked, lu.number)).collect();
+        Open { members, mirror, tiers, snapshots: status.snapshots.clone(), marks }
     }
 }
 
@@ -132,6 +142,7 @@ pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
         let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
         let mut now = kept.clone();
         note_made(desired, name, &mut now, snapshots);
+        note_lus(desired, &mut now, open);
         // A data plane that says nothing of its PVs has not lost them.
         let known =
             if members.is_empty() { (&kept.members, &kept.mirror) } else { (members, mirror) };
@@ -145,6 +156,13 @@ pub fn learn(desired: &mut Desired, opened: &Opened, paths: &Paths) -> bool {
         }
     }
     learned
+}
+
+/// Forgets the marks of LUs that are known by their numbers, and dooms those that nobody wants.
+fn note_lus(desired: &Desired, kept: &mut Kept, open: &Open) {
+    kept.making.retain(|volume, _| desired.lu_number(volume).is_none());
+    let unwanted = open.marks.iter().filter(|(mark, _)| kept.unwanted.contains(*mark));
+    kept.doomed.extend(unwanted.map(|(_, number)| *number));
 }
 
 /// Notes snapshots that were made. One that nobody wants any more is doomed.
@@ -210,6 +228,20 @@ impl Desired {
     /// The number of the LU that a volume is, once it was made.
     pub fn lu_number(&self, volume: &str) -> Option<u32> {
         number_of(self.allocations.files.get(volume)?)
+    }
+
+    /// The volume for which an LU of a pool is being made, by the mark with which it was asked for; or the snapshot, by the LU of which that is.
+    pub fn being_made(&self, pool: &str, mark: u64, origin: Option<u32>) -> Option<(Object, &str)> {
+        let kept = self.allocations.pools.get(pool)?;
+        let Some(origin) = origin else {
+            let volume = kept.making.iter().find(|(_, of)| **of == mark && mark != 0);
+            return volume.map(|(volume, _)| (Object::Volume, volume.as_str()));
+        };
+        let wanted = |(name, frozen): &(&String, &Frozen)| {
+            frozen.made_ms == 0 && lus_of(self, name).is_some_and(|lus| lus.contains(&origin))
+        };
+        let snapshot = kept.snapshots.iter().find(wanted);
+        snapshot.map(|(name, _)| (Object::Snapshot, name.as_str()))
     }
 
     /// What a snapshot in a pool holds of an LU, by `NAME` or `NAME:VOLUME`, once it was made.
@@ -280,19 +312,21 @@ pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
         .collect();
     gone.iter().for_each(|name| drop(pools.remove(name)));
     for difference in now.differences(Object::Volume, next) {
-        let Some(before) = difference.before.as_ref().filter(|_| difference.after.is_none()) else {
-            continue;
-        };
-        let (name, set) = &**before;
-        let made = now.allocations.files.get(name);
-        if let Some(number) = made.and_then(number_of)
-            && let Some(pool) = pool_of(set)
-            && there(&pool.to_owned())
-        {
-            let mut kept = pools.get(pool).cloned().unwrap_or_default();
-            kept.doomed.insert(number);
-            pools.insert(pool.to_owned(), kept);
+        let name = difference.name();
+        let state = if difference.after.is_some() { next as &Desired } else { now };
+        let pool = state[Object::Volume].get(name).and_then(pool_of);
+        let Some(pool) = pool.map(str::to_owned).filter(there) else { continue };
+        let mut kept = pools.get(&pool).cloned().unwrap_or_default();
+        match (difference.before.is_some(), difference.after.is_some()) {
+            (false, true) => _ = kept.making.insert(name.to_owned(), mark(name, fresh)),
+            (true, false) => {
+                kept.doomed.extend(now.lu_number(name));
+                let mark = kept.making.remove(name);
+                kept.unwanted.extend(mark.filter(|_| now.lu_number(name).is_none()));
+            }
+            _ => continue,
         }
+        pools.insert(pool, kept);
     }
     settle_snapshots(now, next, &mut pools);
     let names: Vec<String> = next[Object::Pool].keys().cloned().collect();
@@ -307,6 +341,11 @@ pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
         tiers::rename_of_lus(next, &name, &renamed);
     }
     next.allocations.pools = pools;
+}
+
+/// A mark that no other LU has: of a number that was just drawn, and the name. It is not 0.
+fn mark(name: &str, fresh: u64) -> u64 {
+    named(name, fresh.rotate_left(16)).max(1)
 }
 
 /// The pool of a volume, if it is an LU.
@@ -456,15 +495,21 @@ fn server(desired: &Desired) -> String {
     format!("{:016x}{:016x}", desired.allocations.system.unwrap_or(0), 0x5452_554e_4b4c_494e_u64)
 }
 
+/// The finalizer of SplitMix64.
+fn mix(mut word: u64) -> u64 {
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// A number of this name.
+fn named(name: &str, fresh: u64) -> u64 {
+    name.bytes().fold(fresh, |sum, byte| mix(sum ^ u64::from(byte)).wrapping_add(1))
+}
+
 /// A UUID that nobody has: of a number that was just drawn, and the name, since several pools may be made at once.
 fn uuid(name: &str, fresh: u64) -> String {
-    let mix = |mut word: u64| {
-        // The finalizer of SplitMix64.
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    };
-    let named = name.bytes().fold(fresh, |sum, byte| mix(sum ^ u64::from(byte)).wrapping_add(1));
+    let named = named(name, fresh);
     let (first, second) =
         (mix(named), mix(fresh.rotate_left(32) ^ named.wrapping_add(0x9e37_79b9_7f4a_7c15)));
     // Version 4, as RFC 9562 marks it.

@@ -69,6 +69,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         files::say(desired.allocations.files.get(name), &mut spec);
         made_of(desired, set, &mut spec);
         in_tier(desired, set, &mut spec);
+        marked(desired, name, &mut spec);
         (name.clone(), spec)
     });
     let adapters = desired[Object::Adapter]
@@ -198,6 +199,16 @@ fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
         let origin = desired.origin(&lu.pool, text);
         lu.snapshot = Some(origin.map_or(0, |origin| origin.number));
         spec.bytes = origin.map(|origin| origin.bytes);
+    }
+}
+
+/// Says with which mark an LU is asked for.
+fn marked(desired: &Desired, name: &str, spec: &mut VolumeSpec) {
+    if let VolumeKind::Lu(lu) = &mut spec.kind
+        && lu.fresh
+        && let Some(kept) = desired.allocations.pools.get(&lu.pool)
+    {
+        lu.asked = kept.making.get(name).copied().unwrap_or(0);
     }
 }
 

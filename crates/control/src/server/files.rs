@@ -59,11 +59,14 @@ impl Server {
                     tracing::error!("the files of new volumes are not recorded: {refusal}");
                 }
                 drop(ledger);
-                // A PV that is gone is let go of, and one that nobody wants leaves; snapshots and clones wait for what they are of.
+                // A PV that is gone is let go of, and one that nobody wants leaves; snapshots and clones wait for what they are of, an LU that is to be in another tier or to go for its number.
                 let leaves = |desired: &Desired| {
                     let wanted = server.wanted(desired);
                     let pools = wanted.values().flat_map(|wanted| wanted.pools.values());
-                    let pools = pools.map(|pool| (pool.leaving.clone(), pool.snapshots.clone()));
+                    let pools = pools.map(|pool| {
+                        let lus = (pool.placed.clone(), pool.doomed.clone());
+                        (pool.leaving.clone(), pool.snapshots.clone(), lus)
+                    });
                     let clones = wanted.values().flat_map(|wanted| wanted.volumes.values());
                     let clones = clones.filter_map(|volume| match &volume.kind {
                         VolumeKind::Lu(lu) if lu.fresh => lu.snapshot,

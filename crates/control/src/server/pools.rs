@@ -143,7 +143,7 @@ pub struct PvView {
 pub struct LuView {
     /// Its number, which is never given out again.
     pub number: u32,
-    /// The volume that it is. Without one it is nobody's: it was made, and its data plane died before that was known.
+    /// The volume that it is. Without one it is nobody's, or its number is just about to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
     /// What it has.
@@ -212,6 +212,10 @@ impl Server {
             open.map(|volume| volume.spec.name.clone())
         };
         let space = PoolView::of(&next, set, of_pool, &Lost::new());
+        let making = |number: u32| {
+            let lu = of_pool.lus.iter().find(|lu| lu.number == number)?;
+            next.being_made(pool, lu.asked, lu.origin)
+        };
         for number in numbers {
             let Some(lu) = space.lus.iter().find(|lu| lu.number == *number) else {
                 let what = format!("pool `{pool}` has no LU {number}");
@@ -221,6 +225,13 @@ impl Server {
             if let Some(volume) = lu.volume.clone().or_else(|| used(*number)) {
                 let what = format!("LU {number} of pool `{pool}` is volume `{volume}`");
                 let help = format!("remove the volume: `trunkline lu remove {volume}`");
+                return Err(ApiError::new(Code::InUse, what).help(help));
+            }
+            // Who makes it will tell its number; what goes before that would be missing for good.
+            if let Some((object, name)) = making(*number) {
+                let what =
+                    format!("LU {number} of pool `{pool}` is being made for {object} `{name}`");
+                let help = format!("wait for that, or remove the {object}");
                 return Err(ApiError::new(Code::InUse, what).help(help));
             }
         }

@@ -360,6 +360,7 @@ impl OpenPool {
             astray_bytes: u64::from(lu.astray) * CHUNK,
             origin: lu.origin,
             shares: lu.shares,
+            asked: lu.asked,
             detaching: view.detaching.get(&lu.lu).copied().map(progress),
         };
         let tier = |tier: &pool_io::TierView| TierStatus {

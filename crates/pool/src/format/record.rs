@@ -40,7 +40,7 @@ macro_rules! kinds {
 kinds! {
     None = 0, "nothing: a place in a page that was never used";
     Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was; or members are about to change. `AUX`: 0";
-    LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX` modulo 256; `FLAGS` 1: thick; 2: it is no LU but a layer over `CHUNK`, and has `VCHUNK` containers; 4: it is a snapshot of LU `AUX` divided by 256; 8: there is no such LU, but others need its space. `CHUNK`, but of a layer: the layer or space where what it holds begins, 0 for its own. `EPOCH`: of a snapshot, 64 bits of a sum over the server and the number under which it was asked for, so that who asks again is told of it; 0 if nobody can";
+    LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX` modulo 256; `FLAGS` 1: thick; 2: it is no LU but a layer over `CHUNK`, and has `VCHUNK` containers; 4: it is a snapshot of LU `AUX` divided by 256; 8: there is no such LU, but others need its space. `CHUNK`, but of a layer: the layer or space where what it holds begins, 0 for its own. `EPOCH`: of a snapshot, 64 bits of a sum over the server and the number under which it was asked for, so that who asks again is told of it; of an LU, the mark that who asked for it has drawn, for the same; 0 if nobody can";
     LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped but those of a space or a layer that another LU needs";
     Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free. Of an LU with two legs, in the journal: the legs may differ from now on; in a page: they may if `FLAGS` is 1";
     Free = 5, "this chunk of this PV is nobody's";

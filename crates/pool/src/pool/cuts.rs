@@ -54,6 +54,7 @@ pub(super) enum Cut {
     Find(Group, u64),
     Clone {
         snapshot: u32,
+        asked: u64,
     },
     Rollback(Group, Group),
     /// A new head for an LU, above what it holds.
@@ -235,7 +236,7 @@ impl Pool {
             _ if !self.policy.layers => return Err(Fault::NoSnapshot),
             Cut::Snapshot(..) if lus.is_empty() => return Err(Fault::NoSuchLu),
             Cut::Snapshot(..) | Cut::Find(..) | Cut::Head(_) | Cut::Settle(_) => {}
-            Cut::Clone { snapshot: number } => _ = snapshot(number)?,
+            Cut::Clone { snapshot: number, .. } => _ = snapshot(number)?,
             Cut::Rollback(_, snapshots) => {
                 let snapshots: Vec<u32> = snapshots.iter().collect();
                 if lus.is_empty() || lus.len() != snapshots.len() {
@@ -258,6 +259,12 @@ impl Pool {
         while self.phase == Phase::Serving {
             let Some(now) = &mut self.cuts.now else {
                 let Some((tag, what)) = self.cuts.queue.pop_front() else { return };
+                if let (Some(tag), Cut::Clone { asked, .. }) = (tag, what)
+                    && let Some(made) = self.lu_asked(asked)
+                {
+                    self.answer(tag, Ok(Reply::Created(made)));
+                    continue;
+                }
                 let made = self.made_before(what);
                 if let Some(tag) = tag
                     && (made.is_some() || matches!(what, Cut::Find(..)))
@@ -456,7 +463,7 @@ impl Pool {
                 records.push(head(lu, 0));
                 Reply::Done
             }
-            Cut::Clone { snapshot } => {
+            Cut::Clone { snapshot, asked } => {
                 let (layer, clone) = (number(), number());
                 records.push(self.layer(snapshot, layer, self.space_of(snapshot)));
                 let frozen = self.frozen(snapshot, clone);
@@ -464,6 +471,7 @@ impl Pool {
                     flags: 0,
                     chunk: layer,
                     aux: frozen.aux & 0xff,
+                    epoch: asked,
                     ..frozen
                 }));
                 Reply::Created(clone)

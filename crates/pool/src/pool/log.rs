@@ -136,7 +136,7 @@ impl Pool {
         for waiter in std::mem::replace(&mut self.waiters, later).into_values().flatten() {
             match waiter {
                 Waiter::Job(job) => self.answer_when_durable(job),
-                Waiter::Created(tag, lu) => self.answer(tag, Ok(Reply::Created(lu))),
+                Waiter::Created(tag, lu) => self.created(tag, lu),
                 Waiter::Deleted(tag, lu) => self.deleted(tag, lu),
                 Waiter::Resized(tag, lu) => self.resized(tag, lu),
                 Waiter::Moved(key) => self.moved(key),

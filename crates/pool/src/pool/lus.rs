@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::format::PAGE_RECORDS;
-use crate::tables::LEGS_MAX;
+use crate::tables::{LEGS_MAX, Lu};
 
 impl Pool {
     /// How often a chunk of a tier is kept: once for each failure group.
@@ -13,7 +13,13 @@ impl Pool {
         (groups.len() as u8).min(LEGS_MAX)
     }
 
-    pub(super) fn create(&mut self, tag: u64, chunks: u32, thick: bool, tier: u8) {
+    pub(super) fn create(&mut self, tag: u64, (chunks, thick, tier): (u32, bool, u8), asked: u64) {
+        if let Some((txn, number)) = self.making.get(&asked) {
+            return self.waiters.entry(*txn).or_default().push(Waiter::Created(tag, *number));
+        }
+        if let Some(number) = self.lu_asked(asked) {
+            return self.answer(tag, Ok(Reply::Created(number)));
+        }
         let legs = self.legs_of_tier(tier);
         let number = self.next_lu;
         let pages = self.chosen.superblock.lu_pages();
@@ -33,11 +39,30 @@ impl Pool {
             leg: legs,
             owner: self.slot,
             aux: tier.into(),
+            epoch: asked,
             ..Record::of(Kind::LuCreate)
         };
         let txn = self.log.append(vec![record]);
+        if asked != 0 {
+            self.making.insert(asked, (txn, number));
+        }
         self.promised.insert(txn, vec![promised]);
         self.waiters.entry(txn).or_default().push(Waiter::Created(tag, number));
+    }
+
+    /// The LU that was made when somebody asked for it with this mark. It is durable, if it is not [being made](Pool::making).
+    pub(super) fn lu_asked(&self, asked: u64) -> Option<u32> {
+        let mut lus = self.tables.lus.iter().filter(|_| asked != 0);
+        let made = |(number, lu): &(&u32, &Lu)| {
+            lu.role == Role::Lu && lu.asked == asked && self.serves(**number)
+        };
+        lus.find(made).map(|(number, _)| *number)
+    }
+
+    /// It is durable that there is such an LU.
+    pub(super) fn created(&mut self, tag: u64, lu: u32) {
+        self.making.retain(|_, (_, number)| *number != lu);
+        self.answer(tag, Ok(Reply::Created(lu)));
     }
 
     pub(super) fn delete(&mut self, tag: u64, lu: u32) {

@@ -221,6 +221,7 @@ impl Pool {
             drained: Vec::new(),
             full: Full::default(),
             promised: BTreeMap::new(),
+            making: BTreeMap::new(),
             ops: BTreeMap::new(),
             load: BTreeMap::new(),
             writes: BTreeMap::new(),

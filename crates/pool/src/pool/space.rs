@@ -114,6 +114,8 @@ pub struct LuSpace {
     pub origin: Option<u32>,
     /// It shares what it holds with a snapshot or a clone, or did: its size stays.
     pub shares: bool,
+    /// Of an LU: the mark with which it was asked for ([`Request::Create`](super::Request::Create)); 0 for none.
+    pub asked: u64,
 }
 
 /// Whether so many chunks of two legs and of one have room, by the free chunks of each failure group.
@@ -358,6 +360,7 @@ impl Pool {
             astray: self.tables.astray(lu),
             origin: (lu.role == Role::Snapshot).then_some(lu.origin),
             shares: lu.beneath != 0,
+            asked: if lu.role == Role::Lu { lu.asked } else { 0 },
         })
     }
 

@@ -25,7 +25,7 @@ fn all_steps() -> Vec<Step> {
 
 fn known() -> Known {
     let checkpoint = ask_for(Request::Checkpoint);
-    let clone = ask_for(Request::Clone { snapshot: S });
+    let clone = ask_for(Request::Clone { snapshot: S, asked: 0 });
     vec![
         ("shared", vec![detach(C), write(C, 0, 4 * KIB), flush(C)]),
         ("above", vec![detach(C), write(C, 2 * KIB, 4 * KIB), flush(C), Step::Kill]),
@@ -201,7 +201,7 @@ fn an_lu_without_snapshots_becomes_what_it_was() {
 fn what_lies_between_two_snapshots_is_coalesced_with_what_is_beneath() {
     for groups in [[0; 3], [0, 1, 1]] {
         let mut world = pool(groups, 60);
-        let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0 });
+        let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 });
         setup(&mut world, "", &[create, write(A, 0, 12 * KIB)]);
         let mut made = Vec::new();
         for turn in 0..10 {
@@ -210,7 +210,7 @@ fn what_lies_between_two_snapshots_is_coalesced_with_what_is_beneath() {
             ask(&mut world, write(A, turn * KIB, KIB));
             ask(&mut world, write(A, CHUNK_BYTES + 60 * KIB + turn * 512, 2 * KIB));
         }
-        let clone = ask(&mut world, ask_for(Request::Clone { snapshot: made[3] }));
+        let clone = ask(&mut world, ask_for(Request::Clone { snapshot: made[3], asked: 0 }));
         assert_eq!(world.faults.get(&clone), None);
         for snapshot in made.iter().step_by(2) {
             ask(&mut world, delete(*snapshot));

@@ -30,7 +30,7 @@ fn a_full_pool_pauses_writes_that_need_space_and_nothing_else() {
 #[test]
 fn the_space_of_a_thick_lu_is_nobody_elses() {
     let mut world = world("almost full");
-    let create = |chunks| Step::Ask(Request::Create { chunks, thick: true, tier: 0 });
+    let create = |chunks| Step::Ask(Request::Create { chunks, thick: true, tier: 0, asked: 0 });
     let lus = world.pool.lus().count();
     ask(&mut world, create(2));
     assert_eq!(world.pool.lus().count(), lus, "one chunk is free");
@@ -74,7 +74,7 @@ pub(super) fn pool_of(data: u32, lus: u32) -> World {
     let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 5 + data / 3, tier: 0, group: 0 };
     let mut world = fresh(&[1, 2, 3].map(pv));
     for _ in 0..lus {
-        ask(&mut world, Step::Ask(Request::Create { chunks: 4, thick: false, tier: 0 }));
+        ask(&mut world, Step::Ask(Request::Create { chunks: 4, thick: false, tier: 0, asked: 0 }));
     }
     world
 }

@@ -72,13 +72,13 @@ pub(super) fn setup(world: &mut World, name: &'static str, steps: &[Step]) -> Se
     Setup { name, pages: world.disks.now().clone(), oracle: world.oracle.clone() }
 }
 
-fn setups() -> Vec<Setup> {
-    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+pub(super) fn setups() -> Vec<Setup> {
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
-    let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S })];
+    let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S, asked: 0 })];
     let above = [write(A, 2 * KIB, 4 * KIB), write(C, 0, 512), flush(A), flush(C)];
     let checkpointed = [ask_for(Request::Checkpoint), write(A, 64 * KIB, 4 * KIB)];
-    let big = ask_for(Request::Create { chunks: 12, thick: false, tier: 0 });
+    let big = ask_for(Request::Create { chunks: 12, thick: false, tier: 0, asked: 0 });
     let fill = (0..8).map(|chunk| write(7, chunk * CHUNK_BYTES, 512));
     let mut world = pool([0; 3], 9);
     let mut mirrored = pool([0, 1, 1], 9);
@@ -114,7 +114,7 @@ pub(super) fn alphabet() -> Vec<Step> {
         snapshot(&[A]),
         snapshot(&[A, B]),
         snapshot(&[A, C]),
-        ask_for(Request::Clone { snapshot: S }),
+        ask_for(Request::Clone { snapshot: S, asked: 0 }),
         rollback(A, S),
         delete(A),
         delete(S),
@@ -395,7 +395,7 @@ fn what_cannot_be_is_refused() {
         (snapshot(&[]), Fault::NoSuchLu),
         (rollback(B, S), Fault::NoSnapshot),
         (rollback(A, B), Fault::NoSnapshot),
-        (ask_for(Request::Clone { snapshot: A }), Fault::NoSnapshot),
+        (ask_for(Request::Clone { snapshot: A, asked: 0 }), Fault::NoSnapshot),
         (resize(A, 2), Fault::Shares),
     ] {
         let tag = ask(&mut world, step);
@@ -451,7 +451,7 @@ fn a_snapshot_that_is_asked_for_again_is_made_once() {
 #[test]
 fn lus_go_back_to_one_moment_together() {
     let mut world = pool([0; 3], 20);
-    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     // Snapshots 3 and 5, and after them a block of each LU that was zeros.
     let steps = [create, create, snapshot(&[A, B]), write(A, 0, 512), write(B, 0, 512)];
     let setup = setup(&mut world, "", &[&steps[..], &[flush(A), flush(B)]].concat());
@@ -517,7 +517,7 @@ proptest! {
         steps in prop::collection::vec((0..14_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
     ) {
         let mut world = pool(groups, 40);
-        let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+        let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
         setup(&mut world, "", &[create, create, write(A, 0, 12 * KIB), flush(A)]);
         let mut model: Model = BTreeMap::from([(A, BTreeMap::new()), (B, BTreeMap::new())]);
         model.insert(A, (0..24).map(|sector| (sector, (A, 3))).collect());
@@ -558,7 +558,7 @@ proptest! {
                 }
                 (8, Some(frozen)) if model.len() < 7 => {
                     let before: Vec<u32> = world.pool.lus().map(|(lu, _)| lu).collect();
-                    ask(&mut world, ask_for(Request::Clone { snapshot: frozen }));
+                    ask(&mut world, ask_for(Request::Clone { snapshot: frozen, asked: 0 }));
                     let made = world.pool.lus().map(|(lu, _)| lu).find(|lu| !before.contains(lu));
                     model.insert(made.unwrap(), model[&frozen].clone());
                 }
@@ -635,7 +635,7 @@ fn a_container_without_a_page_stops_its_layer_alone() {
 #[test]
 fn what_was_taken_over_is_kept_for_the_next() {
     let mut world = pool([0, 1, 1], 9);
-    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     setup(&mut world, "", &[create, write(A, 0, 4 * KIB), ask_for(Request::Checkpoint)]);
     let before = world.pool.shadow();
     for _ in 0..2 {

@@ -166,7 +166,7 @@ fn the_chunks_of_an_lu_take_turns_on_the_pvs() {
     let mut world = pool_of(60, 0);
     let sizes = [7, 12, 1, 9];
     for chunks in sizes {
-        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0 }));
+        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0, asked: 0 }));
     }
     for (lu, chunks) in (1..).zip(sizes) {
         let mut on = [0; 3];
@@ -283,7 +283,7 @@ fn the_last_pv_stays() {
     let mut world = fresh(&[NewPv { pv: Uuid([1; 16]), chunks: 9, tier: 0, group: 0 }]);
     assert_eq!(fault(&mut world, remove(0)), Some(Fault::NoSpace));
     // With a second one it may go, and all that the pool knows goes with it to that.
-    ask(&mut world, Step::Ask(Request::Create { chunks: 2, thick: false, tier: 0 }));
+    ask(&mut world, Step::Ask(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 }));
     ask(&mut world, write(1, 0, 4 * KIB));
     ask(&mut world, add(2, 9));
     assert_eq!(fault(&mut world, remove(0)), None);
@@ -371,7 +371,7 @@ fn two_sides_that_went_on_alone_are_both_named() {
     let sides = [1, 2].map(|chunks| {
         let mut world = World::open(setup.pages.clone(), setup.oracle.clone(), None).unwrap();
         world.rest();
-        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0 }));
+        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0, asked: 0 }));
         ask(&mut world, Step::Ask(Request::Checkpoint));
         world
     });

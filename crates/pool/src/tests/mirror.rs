@@ -20,7 +20,7 @@ fn discard() -> Step {
 
 /// Two PVs, and three of which two are in one failure group.
 fn setups() -> Vec<Setup> {
-    let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0 });
+    let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 });
     let begin = [create, create, write(A, 0, 12 * KIB), write(B, 70 * KIB, 4 * KIB), flush(A)];
     let more = [flush(B), checkpoint()];
     let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 8, tier: 0, group: number % 2 };
@@ -51,7 +51,7 @@ fn alphabet() -> Vec<Step> {
         discard(),
         flush(A),
         flush(B),
-        ask_for(Request::Create { chunks: 1, thick: false, tier: 0 }),
+        ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 }),
         delete(A),
         resize(A, 1),
         resize(A, 3),
@@ -149,9 +149,9 @@ fn a_successor_knows_which_pv_was_lost() {
 
 /// An LU with a snapshot and a clone, and others.
 fn shared() -> Vec<Setup> {
-    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0 });
+    let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
-    let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S })];
+    let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S, asked: 0 })];
     let above = [write(A, 2 * KIB, 4 * KIB), write(C, 0, 512), flush(A), flush(C), checkpoint()];
     let mut world = pool([0, 1, 1], 9);
     let mut first = setup(&mut world, "shared", &[&alone[..], &shared, &above].concat());

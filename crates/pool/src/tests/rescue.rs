@@ -18,7 +18,7 @@ fn checkpoint() -> Step {
 fn written(pvs: &[(u8, u8)]) -> World {
     let mut world = pool_of_tiers(pvs, 12);
     for _ in 0..3 {
-        ask(&mut world, ask_for(Request::Create { chunks: 3, thick: false, tier: 0 }));
+        ask(&mut world, ask_for(Request::Create { chunks: 3, thick: false, tier: 0, asked: 0 }));
     }
     for step in [
         write(A, 0, 12 * KIB),
@@ -118,7 +118,10 @@ fn what_was_checkpointed_is_there_whatever_is_lost_but_home_records() {
             // It works as ever: a new LU gets a number that none had.
             let mut world = World::open(then, Oracle::default(), None).unwrap();
             world.rest();
-            ask(&mut world, ask_for(Request::Create { chunks: 1, thick: false, tier: 0 }));
+            ask(
+                &mut world,
+                ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 }),
+            );
             let new = world.pool.lus().last().unwrap().0;
             assert!(new > 3 && (!guessed || new > 1000), "{new}");
             assert!(world.pool.is_serving());

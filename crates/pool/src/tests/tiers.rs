@@ -28,7 +28,7 @@ const PLAIN: [(u8, u8); 4] = [(0, 0), (0, 0), (1, 0), (1, 0)];
 const MIRRORED: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 
 fn setups() -> Vec<Setup> {
-    let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0 });
+    let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 });
     let begin = [create, create, write(A, 0, 12 * KIB), write(B, 70 * KIB, 4 * KIB), flush(A)];
     let more = [write(A, CHUNK_BYTES, 4 * KIB), flush(A), flush(B), checkpoint()];
     let mut plain = pool_of_tiers(&PLAIN, 8);
@@ -107,7 +107,7 @@ fn used(world: &World) -> Vec<u32> {
 fn written(pvs: &[(u8, u8)], chunks: u32, lus: u32) -> World {
     let mut world = pool_of_tiers(pvs, chunks);
     for lu in 1..=lus {
-        ask(&mut world, ask_for(Request::Create { chunks: 4, thick: false, tier: 0 }));
+        ask(&mut world, ask_for(Request::Create { chunks: 4, thick: false, tier: 0, asked: 0 }));
         (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
     }
     world
@@ -164,7 +164,7 @@ fn an_lu_moves_while_clients_work_and_what_is_new_comes_from_its_tier() {
 fn an_lu_stays_where_the_other_tier_has_no_room_for_it() {
     // Five chunks for data in each tier.
     let mut world = written(&[(0, 0), (1, 0)], 10, 1);
-    ask(&mut world, ask_for(Request::Create { chunks: 3, thick: true, tier: 1 }));
+    ask(&mut world, ask_for(Request::Create { chunks: 3, thick: true, tier: 1, asked: 0 }));
     let room = world.pool.room(1);
     assert_eq!(room, 2);
     assert_eq!(fault(&mut world, set_tier(A, 1)), Some(Fault::NoSpace), "it has three");
@@ -187,7 +187,7 @@ fn what_is_on_its_way_has_its_room_set_aside() {
     // Six chunks for data in each tier.
     let mut world = written(&[(0, 0), (1, 0)], 11, 2);
     for lu in [3, 4] {
-        ask(&mut world, ask_for(Request::Create { chunks: 6, thick: false, tier: 1 }));
+        ask(&mut world, ask_for(Request::Create { chunks: 6, thick: false, tier: 1, asked: 0 }));
         assert_eq!(world.pool.lus().last().unwrap().0, lu);
     }
     // Tier 0 is full: who needs space there waits.
@@ -224,7 +224,7 @@ fn an_lu_that_shares_stays_in_its_tier_until_it_does_not() {
     ask(&mut world, snapshot(&[A]));
     assert_eq!(fault(&mut world, set_tier(A, 1)), Some(Fault::SharesTier));
     let frozen = world.pool.lu_spaces().find(|space| space.origin == Some(A)).unwrap().lu;
-    ask(&mut world, ask_for(Request::Clone { snapshot: frozen }));
+    ask(&mut world, ask_for(Request::Clone { snapshot: frozen, asked: 0 }));
     let clone = world.pool.lus().last().unwrap().0;
     assert_eq!(fault(&mut world, set_tier(clone, 1)), Some(Fault::SharesTier));
     assert_eq!(fault(&mut world, ask_for(Request::Detach { lu: clone })), None);
@@ -257,7 +257,7 @@ fn a_snapshot_of_what_is_on_its_way_is_in_the_new_tier() {
 #[test]
 fn a_tier_goes_when_no_lu_is_in_it() {
     let mut world = written(&[(0, 0), (1, 0), (0, 0)], 20, 1);
-    ask(&mut world, ask_for(Request::Create { chunks: 1, thick: false, tier: 1 }));
+    ask(&mut world, ask_for(Request::Create { chunks: 1, thick: false, tier: 1, asked: 0 }));
     assert_eq!(
         fault(&mut world, ask_for(Request::RemovePv { pv: 1 })),
         Some(Fault::NoSpace),

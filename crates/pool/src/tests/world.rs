@@ -146,6 +146,8 @@ impl World {
     pub(super) fn submit(&mut self, request: Request) -> u64 {
         let tag = self.tag();
         match request {
+            // One that is there already, perhaps.
+            Request::Create { asked: 1.., .. } => self.oracle.other(tag),
             Request::Create { chunks, .. } => self.oracle.create(tag, chunks),
             Request::Delete { lu } => self.oracle.delete(tag, lu),
             Request::Write { extent: Extent { lu, at, bytes }, durable } => {
@@ -157,7 +159,7 @@ impl World {
             Request::Flush { lu } => self.oracle.flush(tag, lu),
             Request::Resize { lu, chunks } => self.oracle.resize(tag, lu, chunks),
             Request::Snapshot { lus, .. } => self.oracle.snapshot(tag, lus.iter().collect()),
-            Request::Clone { snapshot } => self.oracle.clone_of(tag, snapshot),
+            Request::Clone { snapshot, .. } => self.oracle.clone_of(tag, snapshot),
             Request::Rollback { lus, snapshots } => {
                 self.oracle.rollback(tag, lus.iter().zip(snapshots.iter()).collect());
             }

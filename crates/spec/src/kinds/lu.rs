@@ -23,6 +23,9 @@ pub struct LuSpec {
     /// It was never there: it is made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: bool,
+    /// A mark that was drawn for it: who asks its pool again gets the LU that was made before; 0 for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub asked: u64,
     /// Which one it is, since it was made: nothing else is taken for it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub identity: Option<FileIdentity>,
@@ -38,6 +41,7 @@ impl LuSpec {
             tier: None,
             snapshot: None,
             fresh: false,
+            asked: 0,
             identity: None,
         }
     }
@@ -45,7 +49,7 @@ impl LuSpec {
 
 impl Kind for LuSpec {
     fn change(&self, then: &LuSpec) -> Change {
-        let LuSpec { pool, thick, tier, snapshot, fresh, identity } = self;
+        let LuSpec { pool, thick, tier, snapshot, fresh, asked, identity } = self;
         gravest([
             (Change::Recreate, *pool != then.pool),
             // What is told of its making says nothing about one that is there.
@@ -53,6 +57,7 @@ impl Kind for LuSpec {
             (Change::Same, *tier != then.tier),
             (Change::Same, *snapshot != then.snapshot),
             (Change::Same, *fresh != then.fresh),
+            (Change::Same, *asked != then.asked),
             (Change::Same, *identity != then.identity),
         ])
     }
@@ -74,6 +79,6 @@ impl Kind for LuSpec {
     }
 
     fn settle(&mut self, found: Option<FileIdentity>) {
-        (self.fresh, self.identity) = (false, found);
+        (self.fresh, self.asked, self.identity) = (false, 0, found);
     }
 }

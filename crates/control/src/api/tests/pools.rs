@@ -39,6 +39,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             astray_bytes: 0,
             origin: None,
             shares: false,
+            asked: 0,
             detaching: None,
         };
         pool.lus = vec![lu];
@@ -209,4 +210,94 @@ async fn a_pool_gets_no_second_failure_group_later_and_keeps_the_one_it_has() {
     assert!(bench.call("POST", "/v1/pools", plain).await.0 < 300);
     let (code, told) = set("q", "mirror", json!(bench.dir.path().join("r"))).await;
     assert!(code == 400 && told.to_string().contains("is not mirrored, and cannot be"), "{told}");
+}
+
+fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
+    LuStatus {
+        number,
+        bytes: 1 << 30,
+        mapped_bytes: 0,
+        thick: false,
+        tier: 0,
+        astray_bytes: 0,
+        origin,
+        shares: false,
+        asked,
+        detaching: None,
+    }
+}
+
+/// What a data plane has made and not told of yet is shown as nobody's: it does not go as such.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_made_is_not_purged() {
+    let bench = Bench::new().await;
+    let pv = bench.dir.path().join("pv");
+    let text =
+        format!("[pool.p]\npvs={pv:?}\n[volume.v]\nkind=\"lu\"\npool=\"p\"\nsize=\"1GiB\"\n");
+    let (code, told) = bench.text("POST", "/v1/apply", text.clone()).await;
+    assert!(code < 300, "{told}");
+    let fake = bench.fake("main");
+    let purge = async |number: u32| {
+        bench.call("POST", "/v1/pools/p/purge", json!({ "lus": [number] })).await
+    };
+    let (uuid, asked) = {
+        let books = fake.books();
+        let spec::VolumeKind::Lu(lu) = &books.status.volumes[0].spec.kind else { panic!() };
+        (books.status.pools[0].spec.uuid.clone(), lu.asked)
+    };
+    assert_ne!(asked, 0);
+    fake.books().status.pools[0].lus = vec![lu(3, None, asked), lu(4, None, 17)];
+    let (code, told) = purge(3).await;
+    assert!(code == 409 && told.to_string().contains("is being made for volume `v`"), "{told}");
+    let (code, told) = purge(4).await;
+    assert!(code < 300, "{told}");
+    // Its number comes to be known, and a snapshot of it is made.
+    fake.books().status.volumes[0].identity =
+        Some(spec::FileIdentity::Lu { pool: uuid, number: 3, bytes: 1 << 30 });
+    bench.set("volumes/v", json!({"limit_iops": 7})).await;
+    let (code, told) =
+        bench.text("POST", "/v1/apply", format!("{text}[snapshot.s]\nvolumes=\"v\"\n")).await;
+    assert!(code < 300, "{told}");
+    fake.books().status.pools[0].lus =
+        vec![lu(3, None, asked), lu(9, Some(3), 0), lu(12, Some(4), 0)];
+    let (code, told) = purge(9).await;
+    assert!(code == 409 && told.to_string().contains("is being made for snapshot `s`"), "{told}");
+    let (code, told) = purge(12).await;
+    assert!(code < 300, "another's: {told}");
+}
+
+/// What is wanted of an LU whose number was not known goes to its pool when that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_lu_that_becomes_known_is_where_it_is_to_be_or_goes() {
+    let bench = Bench::new().await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| bench.dir.path().join(name).display().to_string());
+    let volume = |name: &str| {
+        format!("[volume.{name}]\nkind=\"lu\"\npool=\"p\"\nsize=\"1GiB\"\ntier=\"fast\"\n")
+    };
+    let text = format!("[pool.p]\npvs=\"{a},fast:{b}\"\n{}{}", volume("v"), volume("w"));
+    let (code, told) = bench.text("POST", "/v1/apply", text).await;
+    assert!(code < 300, "{told}");
+    let fake = bench.fake("main");
+    let (uuid, asked) = {
+        let books = fake.books();
+        let spec::VolumeKind::Lu(lu) = &books.status.volumes[1].spec.kind else { panic!() };
+        (books.status.pools[0].spec.uuid.clone(), lu.asked)
+    };
+    let told = || fake.books().status.pools[0].spec.clone();
+    assert_eq!(told().placed, []);
+    fake.books().status.volumes[0].identity =
+        Some(spec::FileIdentity::Lu { pool: uuid, number: 3, bytes: 1 << 30 });
+    bench.set("volumes/v", json!({"limit_iops": 7})).await;
+    while told().placed != [spec::PlacedLu { lu: 3, tier: 1 }] {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // Of the other one the volume goes before its number is known.
+    let (code, gone) = bench.call("DELETE", "/v1/volumes/w", Value::Null).await;
+    assert!(code < 300, "{gone}");
+    assert!(told().doomed.is_empty());
+    fake.books().status.pools[0].lus = vec![lu(3, None, 1), lu(5, None, asked)];
+    bench.set("pools/p", json!({ "pvs": format!("{a},fast:{b},{c}") })).await;
+    while told().doomed != [5] {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }

@@ -362,3 +362,46 @@ fn each_tier_of_a_mirrored_pool_has_both_failure_groups() {
         assert!(refused.message.contains(told), "{refused:?}");
     }
 }
+
+/// Who dies while it makes an LU asks for it again with the same mark; of one that nobody wants any more nothing is left.
+#[test]
+fn an_lu_is_asked_for_with_one_mark_until_its_number_is_known() {
+    let mut desired = config::read(LU).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
+    let mark = |desired: &Desired| {
+        let spec::VolumeKind::Lu(lu) = &wanted(desired).volumes["lu"].kind else { panic!() };
+        lu.asked
+    };
+    let asked = mark(&desired);
+    assert_ne!(asked, 0);
+    let mut changed = desired.clone();
+    attr::volume::LIMIT_IOPS.put(changed[Object::Volume].get_mut("lu").unwrap(), 9);
+    allocations::settle(&desired, &mut changed, 2).unwrap();
+    assert_eq!(mark(&changed), asked);
+    assert_eq!(changed.being_made("p", asked, None), Some((Object::Volume, "lu")));
+    assert_eq!(changed.being_made("p", 0, None), None);
+    // Its volume goes: whenever that LU is found, it is doomed, and another of the name is another.
+    let mut without = changed.clone();
+    without[Object::Volume].remove("lu");
+    allocations::settle(&changed, &mut without, 3).unwrap();
+    let mut again = changed.clone();
+    allocations::settle(&without, &mut again, 4).unwrap();
+    let next = mark(&again);
+    assert!(![0, asked].contains(&next));
+    let marks = BTreeMap::from([(asked, 5), (next, 6), (77, 7)]);
+    let open = Opened::from([("p".to_owned(), Open { marks, ..Open::default() })]);
+    assert!(learn(&mut again, &open));
+    assert_eq!(wanted(&again).pools["p"].doomed, [5]);
+    // It is known by its number from then on.
+    let pool = wanted(&again).pools["p"].uuid.clone();
+    let identity = FileIdentity::Lu { pool, number: 6, bytes: 4096 };
+    let found = files::Found { path: None, identity: Some(identity) };
+    files::learn(&mut again, &[("lu".to_owned(), found)].into(), &samples::paths());
+    assert!(learn(&mut again, &open));
+    assert_eq!((mark(&again), again.being_made("p", next, None)), (0, None));
+    let mut gone = again.clone();
+    gone[Object::Volume].remove("lu");
+    allocations::settle(&again, &mut gone, 5).unwrap();
+    assert_eq!(wanted(&gone).pools["p"].doomed, [5, 6]);
+}

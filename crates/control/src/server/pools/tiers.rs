@@ -112,6 +112,7 @@ mod tests {
             astray_bytes,
             origin,
             shares,
+            asked: 0,
             detaching,
         }
     }
