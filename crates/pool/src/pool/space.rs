@@ -114,7 +114,7 @@ pub struct LuSpace {
     pub origin: Option<u32>,
     /// It shares what it holds with a snapshot or a clone, or did: its size stays.
     pub shares: bool,
-    /// Of an LU: the mark with which it was asked for ([`Request::Create`](super::Request::Create)); 0 for none.
+    /// Of an LU: the mark with which it was asked for ([`Request::Create`]); 0 for none.
     pub asked: u64,
 }
 
