@@ -54,6 +54,10 @@ fn a_pv_that_failed_is_looked_for_and_used_again_while_a_client_works() {
     disks[2].fail(Kind::Write, None);
     until("it is used again", || {
         load(&socket, &short_load());
+        states(&pool())[2].1 != PvState::Away
+    });
+    // What is copied gives way to clients, down to a speed that may take minutes here.
+    until("all is there twice", || {
         states(&pool())[2].1 == PvState::Active && pool().resync.is_none()
     });
     assert_eq!(pool().trouble, None);
