@@ -120,6 +120,8 @@ const SCRIPT_MASK: &str = "
         for lun in 0 1 2 3 4 5 6 7 8; do
             echo 0 0 $lun >/sys/class/scsi_host/$host/scan || true
             there=$(sg_of 0 $lun)
+            # The disk of one that was found comes some time after it.
+            [ -z \"$there\" ] || within 60 has_disk 0 $lun
             if [ -n \"$there\" ] && dd if=/dev/$(disk_of 0 $lun) of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; then
                 reached=\"$reached$lun \"
             fi
