@@ -179,9 +179,7 @@ impl Scale {
     /// Who talks with whom of those that run, in these seconds since the last look.
     fn listen(&mut self, adapters: &[Arc<Shared>], loads: &[UnitLoad], seconds: f64) -> Vec<Talk> {
         let mut told = HashMap::new();
-        let mut at: HashMap<Party, usize> = HashMap::new();
-        for (number, adapter) in adapters.iter().enumerate() {
-            let Some(party) = adapter.device.party() else { continue };
+        for adapter in adapters {
             adapter.device.talks(&mut |from, to, frames| {
                 // One that was not there before has told nothing yet.
                 let before = self.talks.get(&(from, to));
@@ -190,12 +188,13 @@ impl Scale {
                 let now = frames.saturating_sub(known) as f64 / seconds;
                 told.insert((from, to), Told { frames, rate: rate + NEWEST * (now - rate) });
             });
-            let of_adapter = loads.iter().enumerate().filter(|(_, load)| load.adapter == number);
-            at.extend(
-                of_adapter.map(|(place, load)| (Party { unit: load.unit as u16, ..party }, place)),
-            );
         }
         self.talks = told;
+        let party = |(place, load): (usize, &UnitLoad)| {
+            let party = adapters[load.adapter].device.party()?;
+            Some((Party { unit: load.unit as u16, ..party }, place))
+        };
+        let at: HashMap<Party, usize> = loads.iter().enumerate().filter_map(party).collect();
         let mut talks: BTreeMap<[usize; 2], f64> = BTreeMap::new();
         for ((from, to), Told { rate, .. }) in self.talks.iter().filter(|(_, told)| told.rate > 1.0)
         {

@@ -16,7 +16,7 @@ use common::Server;
 use common::net::{Client, How, OFFLOADS, PLAIN, ip, mac, quiet, wait};
 use common::segments::{MSS, filled, pattern, payload, tagged, tcp, udp, udp_uncut};
 use partition::net::{HEADER_BYTES, feature};
-use protocol::message::{Reply, Request, UplinkKind, UplinkSpec};
+use protocol::message::{Request, UplinkKind, UplinkSpec};
 use protocol::stats::QueueCounter;
 
 const OUTSIDE: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -316,23 +316,10 @@ fn what_cannot_be_opened_is_told_inside() {
     quiet();
     ip("link add v0 type veth peer name v1");
     let server = Server::new(2);
-    let refusal = |interface: &str| {
-        let spec = UplinkSpec { interface: interface.to_owned(), ..uplink() };
-        let refused = server.ask(Request::PutUplink(spec));
-        let Reply::Error(failure) = refused else { panic!("{refused:?}") };
-        format!("{}; {}", failure.message, failure.help.unwrap())
-    };
-    let missing = refusal("v7");
-    assert!(missing.contains("No such device") && missing.contains("`ip link`"), "{missing}");
-    let down = refusal("v0");
-    assert!(down.contains("Network is down") && down.contains("ip link set v0 up"), "{down}");
-    let other = refusal("lo");
-    assert!(other.contains("name an Ethernet interface"), "{other}");
+    server.refuses_what_is_no_card(&uplink());
     ip("link set v0 up");
     server.must(Request::PutUplink(uplink()));
-    let same = UplinkSpec { kind: UplinkKind::Tap, ..uplink() };
-    let refused = server.ask(Request::PutUplink(same));
-    let Reply::Error(failure) = refused else { panic!("{refused:?}") };
+    let failure = server.refused(UplinkSpec { kind: UplinkKind::Tap, ..uplink() });
     assert!(failure.message.contains("in use"), "{failure:?}");
 }
 

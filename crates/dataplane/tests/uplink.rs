@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::Server;
 use common::net::{Client, How, OFFLOADS, PLAIN, card, ip, mac, quiet, wait};
+use common::segments::sum;
 use partition::net::Received;
 use protocol::message::{AdapterSpec, Reply, Request, UplinkSpec};
 use protocol::stats::{ChannelCounter, QueueCounter};
@@ -16,24 +17,13 @@ use protocol::stats::{ChannelCounter, QueueCounter};
 const HOST: [u8; 4] = [10, 0, 0, 1];
 const GUEST: [u8; 4] = [10, 0, 0, 2];
 
-fn sum(parts: &[&[u8]]) -> u16 {
-    let bytes: Vec<u8> = parts.concat();
-    let words =
-        bytes.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(*two.get(1).unwrap_or(&0)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// An IPv4 packet of the client's to the host, without its frame.
 fn packet(protocol: u8, upper: &[u8]) -> Vec<u8> {
     let total = ((20 + upper.len()) as u16).to_be_bytes();
     let mut packet = vec![0x45, 0, total[0], total[1], 0, 1, 0x40, 0, 64, protocol, 0, 0];
     packet.extend(GUEST);
     packet.extend(HOST);
-    let sum = sum(&[&packet]);
+    let sum = sum(&packet);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
     packet.extend(upper);
     packet
@@ -104,11 +94,11 @@ impl Peer {
     fn ping(&mut self, number: u16, bytes: usize) {
         let payload: Vec<u8> = (0..bytes).map(|at| (at * 7 + usize::from(number)) as u8).collect();
         let mut echo = [&[8, 0, 0, 0, 0, 9][..], &number.to_be_bytes(), &payload].concat();
-        let checksum = sum(&[&echo]);
+        let checksum = sum(&echo);
         echo[2..4].copy_from_slice(&checksum.to_be_bytes());
         self.send_as(&PLAIN, [8, 0], &packet(1, &echo));
         let back = self.receive(|frame| frame[12..14] == [8, 0] && frame[23] == 1);
-        assert_eq!(sum(&[&back.frame[34..]]), 0, "the checksum of the echo");
+        assert_eq!(sum(&back.frame[34..]), 0, "the checksum of the echo");
         assert_eq!((back.frame[34], &back.frame[40..42]), (0, &number.to_be_bytes()[..]));
         assert!(back.frame[42..] == payload, "{bytes} bytes came back otherwise");
     }
@@ -156,7 +146,7 @@ impl<'a> Tcp<'a> {
         let pseudo = pseudo(GUEST, HOST, 6, segment.len());
         let mut header = PLAIN;
         if self.offloads {
-            let partial = !sum(&[&pseudo]);
+            let partial = !sum(&pseudo);
             segment[16..18].copy_from_slice(&partial.to_be_bytes());
             (header[0], header[6], header[8]) = (1, 34, 16);
             if payload.len() > self.mss {
@@ -164,7 +154,7 @@ impl<'a> Tcp<'a> {
                 header[4..6].copy_from_slice(&(self.mss as u16).to_le_bytes());
             }
         } else {
-            let checksum = sum(&[&pseudo, &segment]);
+            let checksum = sum(&[&pseudo[..], &segment].concat());
             segment[16..18].copy_from_slice(&checksum.to_be_bytes());
         }
         self.peer.send_as(&header, [8, 0], &packet(6, &segment));
@@ -183,7 +173,11 @@ impl<'a> Tcp<'a> {
             assert!(upper.len() <= self.mss + 40, "{} bytes", upper.len());
         }
         if received.header[0] & 1 == 0 {
-            assert_eq!(sum(&[&pseudo(HOST, GUEST, 6, upper.len()), upper]), 0, "its checksum");
+            assert_eq!(
+                sum(&[&pseudo(HOST, GUEST, 6, upper.len())[..], upper].concat()),
+                0,
+                "its checksum"
+            );
         }
         upper.to_vec()
     }
@@ -380,7 +374,7 @@ fn tags_pass_the_host_inside() {
         let payload = pattern(30_500);
         let mut upper =
             [&[0, 7, 0, 9][..], &(30_508_u16).to_be_bytes(), &[0, 0], &payload].concat();
-        let partial = !sum(&[&pseudo(GUEST, HOST, 17, upper.len())]);
+        let partial = !sum(&pseudo(GUEST, HOST, 17, upper.len()));
         upper[6..8].copy_from_slice(&partial.to_be_bytes());
         let frame = [&mac(2)[..], &mac(1), &[8, 0], &packet(17, &upper)].concat();
         if without == 0 {

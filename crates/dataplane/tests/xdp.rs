@@ -16,7 +16,7 @@ use common::net::{Client, How, OFFLOADS, PLAIN, frame, ip, mac, quiet, wait};
 use common::segments::{MSS, filled, pattern, payload, tagged, tcp, udp, udp_uncut};
 use memory::xdp::{self, CHUNK_BYTES, Received, Rings};
 use partition::net::feature;
-use protocol::message::{Reply, Request, UplinkKind, UplinkSpec};
+use protocol::message::{Request, UplinkKind, UplinkSpec};
 use protocol::stats::QueueCounter;
 use testkit::Elsewhere;
 
@@ -387,28 +387,15 @@ fn what_cannot_be_opened_is_told_inside() {
     quiet();
     ip("link add v0 type veth peer name v1");
     let server = Server::new(2);
-    let refusal = |interface: &str| {
-        let spec = UplinkSpec { interface: interface.to_owned(), ..uplink() };
-        let refused = server.ask(Request::PutUplink(spec));
-        let Reply::Error(failure) = refused else { panic!("{refused:?}") };
-        format!("{}; {}", failure.message, failure.help.unwrap())
-    };
-    let missing = refusal("v7");
-    assert!(missing.contains("No such device") && missing.contains("`ip link`"), "{missing}");
-    let down = refusal("v0");
-    assert!(down.contains("Network is down") && down.contains("ip link set v0 up"), "{down}");
-    let other = refusal("lo");
-    assert!(other.contains("name an Ethernet interface"), "{other}");
+    server.refuses_what_is_no_card(&uplink());
     ip("link set v0 up");
     // Somebody has its queue.
     let other = xdp::open("v0").unwrap();
-    let busy = refusal("v0");
+    let busy = server.refusal(uplink());
     assert!(busy.contains("busy") && busy.contains("ip -d link show v0"), "{busy}");
     drop(other);
     server.must(Request::PutUplink(uplink()));
-    let kind = UplinkKind::Packet;
-    let refused = server.ask(Request::PutUplink(UplinkSpec { kind, ..uplink() }));
-    let Reply::Error(failure) = refused else { panic!("{refused:?}") };
+    let failure = server.refused(UplinkSpec { kind: UplinkKind::Packet, ..uplink() });
     assert!(failure.message.contains("in use"), "{failure:?}");
     // And the uplink has it now.
     assert!(xdp::open("v0").is_err());

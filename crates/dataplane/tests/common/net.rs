@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use partition::blk::SlotPlan;
 use partition::net::{HEADER_BYTES, Pair, Received, feature};
 use partition::session::{Device, Session, SessionOptions, StartPlan};
-use protocol::message::{AdapterSpec, EthernetSpec, Placement, Request};
+use protocol::message::{
+    AdapterSpec, EthernetSpec, Failure, Placement, Reply, Request, UplinkSpec,
+};
 
 use super::Server;
 
@@ -153,12 +155,12 @@ impl Client {
         });
     }
 
-    /// Nothing has come.
     /// Takes what has come: how many frames.
     pub fn empty(&mut self) -> usize {
         std::iter::from_fn(|| self.receive_within(Duration::ZERO)).count()
     }
 
+    /// Nothing has come.
     #[track_caller]
     pub fn has_nothing(&mut self) {
         assert_eq!(self.pairs[0].rx.receive().unwrap(), None);
@@ -228,5 +230,35 @@ impl Server {
     #[track_caller]
     pub fn change(&self, number: u8, change: impl FnOnce(&mut EthernetSpec)) {
         self.must(Request::PutAdapter(card(self.dir.path(), number, change)));
+    }
+
+    /// Why an uplink is not opened.
+    #[track_caller]
+    pub fn refused(&self, uplink: UplinkSpec) -> Failure {
+        match self.ask(Request::PutUplink(uplink)) {
+            Reply::Error(failure) => failure,
+            reply => panic!("{reply:?}"),
+        }
+    }
+
+    /// … with the way out.
+    #[track_caller]
+    pub fn refusal(&self, uplink: UplinkSpec) -> String {
+        let failure = self.refused(uplink);
+        format!("{}; {}", failure.message, failure.help.unwrap())
+    }
+
+    /// An uplink to a card, of which there is only `v0`, and that is down.
+    #[track_caller]
+    pub fn refuses_what_is_no_card(&self, uplink: &UplinkSpec) {
+        let refusal = |interface: &str| {
+            self.refusal(UplinkSpec { interface: interface.to_owned(), ..uplink.clone() })
+        };
+        let missing = refusal("v7");
+        assert!(missing.contains("No such device") && missing.contains("`ip link`"), "{missing}");
+        let down = refusal("v0");
+        assert!(down.contains("Network is down") && down.contains("ip link set v0 up"), "{down}");
+        let other = refusal("lo");
+        assert!(other.contains("name an Ethernet interface"), "{other}");
     }
 }
