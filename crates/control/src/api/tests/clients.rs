@@ -72,16 +72,19 @@ async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
     // Who is lost by a death is named.
     client(&["inflight", "resize_events"]);
     bench.get("/v1/status").await;
-    bench.fake("main").kill();
+    let old = bench.fake("main");
+    old.kill();
     let lost = || {
         let events = bench.server.trail().since(0, 0);
         events.iter().any(|it| it.is_of("s") && it.message.contains("does not connect again"))
     };
     eventually(lost).await;
-    eventually(|| bench.server.supervisor_views()["main"].pid.is_some()).await;
+    let new = || Some(bench.fake("main")).filter(|fake| !fake.is(&old));
+    eventually(|| new().is_some_and(|it| !it.books().status.adapters.is_empty())).await;
     client(&["inflight", "shared_object"]);
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], Value::Null);
-    assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 200);
+    let (status, answer) = restart("/v1/dataplanes/main/restart").await;
+    assert_eq!(status, 200, "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
