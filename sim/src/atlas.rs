@@ -6,7 +6,7 @@ use memory::sim::{self, Met, PHASES};
 
 /// Kinds of things that may be under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     Read,
     Write,
     Compare,
@@ -24,10 +24,10 @@ const NAMES: [&str; 9] =
     ["read", "write", "compare", "flush", "discard", "order", "function", "beginning", "changing"];
 
 /// Until it is dropped, by a death too.
-pub struct Under(Phase);
+pub(crate) struct Under(Phase);
 
 impl Under {
-    pub fn new(phase: Phase) -> Under {
+    pub(crate) fn new(phase: Phase) -> Under {
         sim::enter(phase as usize);
         Under(phase)
     }
@@ -40,16 +40,16 @@ impl Drop for Under {
 }
 
 /// The hosts of all clients have lost their power: nothing is asked.
-pub fn nothing_is_asked() {
+pub(crate) fn nothing_is_asked() {
     (Phase::Read as usize..=Phase::Function as usize).for_each(sim::leave_all);
 }
 
 /// What met what in several runs.
 #[derive(Debug, Default)]
-pub struct Atlas(Met);
+pub(crate) struct Atlas(Met);
 
 impl Atlas {
-    pub fn add(&mut self, met: &Met) {
+    pub(crate) fn add(&mut self, met: &Met) {
         for (event, phases) in met {
             let sum = self.0.entry(event).or_insert([0; PHASES]);
             sum.iter_mut().zip(phases).for_each(|(sum, phase)| *sum += phase);

@@ -16,7 +16,11 @@ use crate::liar::Liar;
 use crate::world::{Any, Process, Scene, WAITS_NS, look_at_size};
 
 /// A client tells of its rings.
-pub fn bring(session: &mut Session, client: &RefCell<Any>, scene: &Scene) -> Result<(), String> {
+pub(crate) fn bring(
+    session: &mut Session,
+    client: &RefCell<Any>,
+    scene: &Scene,
+) -> Result<(), String> {
     let mut rings = client.borrow().front().rings();
     while !rings.is_empty() {
         let ring = rings.swap_remove(sim::pick(rings.len()));
@@ -37,7 +41,7 @@ fn pick_queue(scene: &Scene) -> (usize, u16) {
 }
 
 /// A queue goes to another channel, as the balancer does it.
-pub fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
+pub(crate) fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
     sim::met("a queue moves");
     let _changing = Under::new(Phase::Changing);
     let (number, queue) = pick_queue(scene);
@@ -50,7 +54,11 @@ pub fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
 }
 
 /// Something changes under a client: see [`Changed`].
-pub fn change_one(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(), String> {
+pub(crate) fn change_one(
+    process: &mut Process,
+    scene: &Scene,
+    counts: &mut Counts,
+) -> Result<(), String> {
     let changed = scene.drawn.changes[sim::pick(scene.drawn.changes.len())];
     let (number, queue) = pick_queue(scene);
     sim::met(changed.name());
@@ -202,7 +210,7 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
 
 impl Any {
     /// Its memory is taken away, or a part; whether it is.
-    pub fn loses_memory(&mut self) -> bool {
+    pub(crate) fn loses_memory(&mut self) -> bool {
         match self {
             Any::Block(client) => {
                 client.loses_memory();
@@ -213,7 +221,7 @@ impl Any {
     }
 
     /// After that it starts again, when nothing of it is under way.
-    pub fn starts_again(&mut self) -> Result<(), String> {
+    pub(crate) fn starts_again(&mut self) -> Result<(), String> {
         let again = match self {
             Any::Block(client) => Any::Block(client.started_again()),
             Any::Scsi(client) => Any::Scsi(client.started_again()?),
@@ -249,7 +257,7 @@ fn truncate(process: &mut Process, scene: &Scene, number: usize) -> Result<(), S
 }
 
 /// The client that lies comes. What it says may be refused: then it goes.
-pub fn come_liar(process: &mut Process, scene: &Scene) {
+pub(crate) fn come_liar(process: &mut Process, scene: &Scene) {
     let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return };
     let (queues, said) = {
         let liar = liar.borrow();
@@ -294,7 +302,7 @@ fn leave_liar(process: &mut Process, removed: bool) {
 const RESTS: u64 = 8;
 
 /// Something that the client that lies does with its session, or that its volume does.
-pub fn change_liar(process: &mut Process, scene: &Scene) -> Result<(), String> {
+pub(crate) fn change_liar(process: &mut Process, scene: &Scene) -> Result<(), String> {
     let (Some(liar), Some(lying)) = (&scene.liar, &scene.drawn.liar) else { return Ok(()) };
     if sim::once_in(lying.hangs_every) {
         sim::met("a volume hangs");

@@ -13,11 +13,11 @@ use crate::atlas::Phase;
 use crate::front::{Can, Front};
 use crate::oracle::{Disk, Stamp, Ticket, Touch};
 
-pub const SECTOR: u64 = 512;
+pub(crate) const SECTOR: u64 = 512;
 
 /// How a driver behaves, drawn from the seed.
 #[derive(Debug, Clone)]
-pub struct Habits {
+pub(crate) struct Habits {
     pub size: u16,
     pub event_idx: bool,
     pub indirect: bool,
@@ -31,7 +31,7 @@ pub struct Habits {
 }
 
 impl Habits {
-    pub fn draw() -> Habits {
+    pub(crate) fn draw() -> Habits {
         // At least the four descriptors of one request.
         let size = 4 << sim::pick(5);
         let mut weights = [1 + sim::pick(8), 1 + sim::pick(8), 0, 0, 0];
@@ -87,7 +87,7 @@ struct Place {
 }
 
 /// A client with one queue.
-pub struct Client {
+pub(crate) struct Client {
     pub front: Front,
     habits: Habits,
     disk: Rc<RefCell<Disk>>,
@@ -105,7 +105,7 @@ pub struct Client {
 
 /// What a client has yet to ask, and what came of what it asked.
 #[derive(Debug, Default)]
-pub struct Count {
+pub(crate) struct Count {
     pub left: u32,
     pub answered: u32,
     pub failed: u32,
@@ -113,7 +113,7 @@ pub struct Count {
 }
 
 impl Client {
-    pub fn new(
+    pub(crate) fn new(
         name: String,
         habits: Habits,
         disk: &Rc<RefCell<Disk>>,
@@ -152,7 +152,7 @@ impl Client {
     }
 
     /// The same client after its host has lost its power.
-    pub fn rebooted(&self) -> Client {
+    pub(crate) fn rebooted(&self) -> Client {
         let Client { habits, disk, sectors, stamps, .. } = self;
         let Count { left, answered, failed, .. } = self.count;
         let name = self.front.name.clone();
@@ -162,7 +162,7 @@ impl Client {
     }
 
     /// Its memory is taken away under what it has asked.
-    pub fn loses_memory(&mut self) {
+    pub(crate) fn loses_memory(&mut self) {
         self.front.loses_memory();
         let mut disk = self.disk.borrow_mut();
         for (asked, _) in self.sent.values() {
@@ -173,7 +173,7 @@ impl Client {
     }
 
     /// Nothing of what it had asked is under way, and it starts again.
-    pub fn started_again(&mut self) -> Client {
+    pub(crate) fn started_again(&mut self) -> Client {
         let mut disk = self.disk.borrow_mut();
         for (asked, _) in std::mem::take(&mut self.sent).into_values() {
             sim::leave(asked.phase());
@@ -190,16 +190,16 @@ impl Client {
     }
 
     /// At most one request is under way: it never waits for others' lists.
-    pub fn is_modest(&self) -> bool {
+    pub(crate) fn is_modest(&self) -> bool {
         self.habits.depth == 1
     }
 
-    pub fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.sent.len()
     }
 
     /// Something, or nothing; whether it did something.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         if self.count.wrong.is_some() || self.front.is_gone {
             return false;
         }
@@ -408,7 +408,7 @@ impl Client {
 }
 
 /// A buffer in up to six pieces: more than a command has room for without a list.
-pub fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
+pub(crate) fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
     let sectors = (len / SECTOR as u32) as usize;
     if sectors < 2 || sim::once_in(2) {
         return vec![(at, len)];
@@ -423,18 +423,18 @@ pub fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
 }
 
 /// Memory of a read that was answered: nobody writes to it any more.
-pub struct Rests(IoBuf);
+pub(crate) struct Rests(IoBuf);
 
 impl Rests {
     const BYTE: u8 = 0xdd;
 
-    pub fn new(buf: IoBuf) -> Rests {
+    pub(crate) fn new(buf: IoBuf) -> Rests {
         buf.fill(Rests::BYTE);
         Rests(buf)
     }
 
     /// It is to be used again.
-    pub fn end(self) -> Result<(), String> {
+    pub(crate) fn end(self) -> Result<(), String> {
         let mut bytes = vec![0; self.0.len()];
         self.0.read(0, &mut bytes);
         match bytes.iter().all(|byte| *byte == Rests::BYTE) {
@@ -445,20 +445,20 @@ impl Rests {
 }
 
 /// Every word of the buffer is the stamp.
-pub fn fill(buf: IoBuf, stamp: Stamp) {
+pub(crate) fn fill(buf: IoBuf, stamp: Stamp) {
     let words: Vec<u8> = stamp.to_le_bytes().repeat(buf.len() / 8);
     buf.write(0, &words);
 }
 
 /// The stamp of each sector.
-pub fn values(buf: IoBuf) -> Result<Vec<Stamp>, String> {
+pub(crate) fn values(buf: IoBuf) -> Result<Vec<Stamp>, String> {
     let mut bytes = vec![0; buf.len()];
     buf.read(0, &mut bytes);
     stamps(&bytes)
 }
 
 /// The stamp of each sector.
-pub fn stamps(bytes: &[u8]) -> Result<Vec<Stamp>, String> {
+pub(crate) fn stamps(bytes: &[u8]) -> Result<Vec<Stamp>, String> {
     let of = |sector: &[u8]| {
         let (words, _) = sector.as_chunks::<8>();
         let first = u64::from_le_bytes(words[0]);

@@ -52,12 +52,12 @@ thread_local! {
 }
 
 /// Whether the server lives its so-many-th life.
-pub fn lives(life: u64) -> bool {
+pub(crate) fn lives(life: u64) -> bool {
     LIFE.get() == (life, true)
 }
 
 /// It dies: nothing of it has an effect from now on. It is dropped before the next step.
-pub fn die(life: u64, within: &str) {
+pub(crate) fn die(life: u64, within: &str) {
     if lives(life) {
         LIFE.set((life, false));
         sim::met("the server dies");
@@ -66,7 +66,7 @@ pub fn die(life: u64, within: &str) {
 }
 
 /// Without the folders of the run.
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     FOLDERS.with_borrow(|folders| {
         let process = format!("process {}", std::process::id());
         let text = text.replace(&process, "a process");
@@ -75,7 +75,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// A state in a line.
-pub fn short(state: &Desired) -> String {
+pub(crate) fn short(state: &Desired) -> String {
     let mut text = String::new();
     for object in Object::ALL {
         for (name, set) in state[object].iter() {
@@ -91,7 +91,7 @@ pub fn short(state: &Desired) -> String {
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a seed.
-pub fn run(plan: &Plan) -> Outcome {
+pub(crate) fn run(plan: &Plan) -> Outcome {
     sim::begin(plan.seed, plan.story_lines);
     if plan.trace {
         sim::trace();

@@ -2,7 +2,7 @@
 
 /// A fault that is put in on purpose, and that a run has to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Control {
+pub(crate) struct Control {
     /// How it is called on the command line, and by whoever has it.
     pub name: &'static str,
     /// What it is.
@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 /// Those of the control plane.
-pub const CONTROL_CONTROLS: [Control; 5] = [
+pub(crate) const CONTROL_CONTROLS: [Control; 5] = [
     Control { name: "said-first", what: "a state is said to be before it is kept" },
     Control { name: "store-unsynced", what: "the store is not synced when something is kept" },
     Control {
@@ -25,7 +25,7 @@ pub const CONTROL_CONTROLS: [Control; 5] = [
 ];
 
 /// The controls.
-pub const CONTROLS: [Control; 24] = [
+pub(crate) const CONTROLS: [Control; 24] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",

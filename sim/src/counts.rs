@@ -10,7 +10,7 @@ macro_rules! counts {
 
         impl Counts {
             /// Adds another run's.
-            pub fn add(&mut self, other: &Counts) { $(self.$name += other.$name;)+ }
+            pub(crate) fn add(&mut self, other: &Counts) { $(self.$name += other.$name;)+ }
         }
     };
 }

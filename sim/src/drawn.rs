@@ -18,7 +18,7 @@ use crate::world::{CHANNELS_MAX, CLIENTS_MAX};
 
 /// What the seed drew for the whole run.
 #[derive(Debug)]
-pub struct Drawn {
+pub(crate) struct Drawn {
     pub channels: u32,
     pub wait: WaitMode,
     pub poll_us_max: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Drawn {
 
 /// A client that lies, beside the others, with a volume of its own.
 #[derive(Debug, Clone)]
-pub struct Lying {
+pub(crate) struct Lying {
     /// It has a SCSI adapter.
     pub scsi: bool,
     pub direct: bool,
@@ -85,11 +85,11 @@ impl Lying {
 }
 
 /// How the client that lies is called, and what it has.
-pub const LIAR: &str = "liar";
+pub(crate) const LIAR: &str = "liar";
 
 /// How clients order reservations.
 #[derive(Debug, Clone, Copy)]
-pub struct Ordering {
+pub(crate) struct Ordering {
     /// Instead of another command once in so many.
     pub every: u64,
     /// The type, mostly.
@@ -110,7 +110,7 @@ impl Ordering {
 
 /// What may be changed under clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
+pub(crate) enum Changed {
     /// Their memory is told anew.
     Memory,
     /// A queue is disabled for a while.
@@ -145,7 +145,7 @@ impl Changed {
     ];
 
     /// What happens.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Changed::Memory => "memory is told anew",
             Changed::Enabled => "a queue is disabled",
@@ -180,7 +180,7 @@ fn seldom(often: u64, rare: u64) -> u64 {
 }
 
 /// A limit on requests, that is soon reached: what may be served at once is less than what a run asks.
-pub fn limit() -> LimitSpec {
+pub(crate) fn limit() -> LimitSpec {
     let (iops, iops_burst) = (1_000 << sim::pick(8), 1 + sim::pick(16) as u64);
     LimitSpec { iops, iops_burst, ..LimitSpec::default() }
 }
@@ -189,7 +189,7 @@ pub fn limit() -> LimitSpec {
 const SINGLED_OUT: u64 = 8;
 
 impl Drawn {
-    pub fn draw(path: &Path, seed: u64) -> Drawn {
+    pub(crate) fn draw(path: &Path, seed: u64) -> Drawn {
         let mut drawn = Drawn::draw_all(path);
         if mix(seed).is_multiple_of(SINGLED_OUT) {
             drawn.single_out();
@@ -284,7 +284,7 @@ impl Drawn {
     }
 
     /// Leaves out what a run is to be without.
-    pub fn reduce(&mut self, less: &Less) {
+    pub(crate) fn reduce(&mut self, less: &Less) {
         let unless = |name: &str, often: &mut u64| *often *= u64::from(less.has(name));
         unless("deaths", &mut self.death_every);
         unless("deaths", &mut self.keep_dies);
@@ -318,7 +318,12 @@ impl Drawn {
     }
 
     /// The adapter of the client that lies, and its volume.
-    pub fn of_liar(&self, lying: &Lying, queues: u16, path: &Path) -> (AdapterSpec, VolumeSpec) {
+    pub(crate) fn of_liar(
+        &self,
+        lying: &Lying,
+        queues: u16,
+        path: &Path,
+    ) -> (AdapterSpec, VolumeSpec) {
         let cache = if lying.direct { CacheMode::Direct } else { CacheMode::Buffered };
         let file = FileSpec { cache, create: true, ..FileSpec::new(path) };
         let bytes = Some(liar::SECTORS * SECTOR);
@@ -338,7 +343,7 @@ impl Drawn {
     }
 
     /// The adapter of a client.
-    pub fn adapter(&self, number: usize, queues: u16) -> AdapterSpec {
+    pub(crate) fn adapter(&self, number: usize, queues: u16) -> AdapterSpec {
         let device = match &self.scsi {
             None => {
                 let read_only = self.spec.read_only;

@@ -10,14 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A client: its only nexus.
-pub type Who = usize;
+pub(crate) type Who = usize;
 
 /// Names an order that is under way.
-pub type Order = u64;
+pub(crate) type Order = u64;
 
 /// What PERSISTENT RESERVE OUT or IN is to do. `kind` is a TYPE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
+pub(crate) enum Act {
     Register { key: u64, next: u64, ignore: bool, aptpl: bool },
     Reserve { key: u64, kind: u8 },
     Release { key: u64, kind: u8 },
@@ -29,7 +29,7 @@ pub enum Act {
 
 /// What comes of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Good,
     /// RESERVATION CONFLICT.
     Conflict,
@@ -42,7 +42,7 @@ pub enum Outcome {
 }
 
 /// The six types that there are.
-pub const KINDS: [u8; 6] = [1, 3, 5, 6, 7, 8];
+pub(crate) const KINDS: [u8; 6] = [1, 3, 5, 6, 7, 8];
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct State {
@@ -215,7 +215,7 @@ struct Access {
 
 /// The reservations of a unit, as they may be.
 #[derive(Debug)]
-pub struct Fence {
+pub(crate) struct Fence {
     worlds: BTreeSet<World>,
     open: BTreeMap<Order, (Who, Act)>,
     /// Of those: they do not happen any more where they have not happened.
@@ -244,20 +244,20 @@ impl Default for Fence {
 
 impl Fence {
     /// Orders at once: all of their sequences are tried.
-    pub const ORDERS_MAX: usize = 4;
+    pub(crate) const ORDERS_MAX: usize = 4;
 
     /// Whether another order may begin.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.open.len() < Fence::ORDERS_MAX
     }
 
     /// A key that somebody may be registered with.
-    pub fn key_of(&self, who: Who) -> Option<u64> {
+    pub(crate) fn key_of(&self, who: Who) -> Option<u64> {
         self.worlds.iter().find_map(|world| world.state.keys.get(&who).copied())
     }
 
     /// An order begins.
-    pub fn begin(&mut self, who: Who, act: Act) -> Order {
+    pub(crate) fn begin(&mut self, who: Who, act: Act) -> Order {
         self.next += 1;
         self.open.insert(self.next, (who, act));
         // What else may happen has happened in one of them already.
@@ -287,20 +287,20 @@ impl Fence {
     }
 
     /// An order was never sent.
-    pub fn forget(&mut self, order: Order) {
+    pub(crate) fn forget(&mut self, order: Order) {
         self.open.remove(&order);
         self.worlds.retain(|world| !world.done.contains_key(&order));
     }
 
     /// An order does not happen any more, if it has not happened.
-    pub fn bar(&mut self, order: Order) {
+    pub(crate) fn bar(&mut self, order: Order) {
         if self.open.contains_key(&order) {
             self.barred.insert(order);
         }
     }
 
     /// An order was answered; `None`: that it ended early, so it has happened or not. Who has been shut out for sure.
-    pub fn answered(
+    pub(crate) fn answered(
         &mut self,
         order: Order,
         outcome: Option<&Outcome>,
@@ -328,7 +328,7 @@ impl Fence {
     }
 
     /// An order was answered: that it was refused before anything of it happened.
-    pub fn refused(&mut self, order: Order) -> Result<(), String> {
+    pub(crate) fn refused(&mut self, order: Order) -> Result<(), String> {
         let (who, act) = self.open.remove(&order).expect("it was begun");
         self.barred.remove(&order);
         self.worlds.retain(|world| !world.done.contains_key(&order));
@@ -339,7 +339,7 @@ impl Fence {
     }
 
     /// The process dies.
-    pub fn die(&mut self) {
+    pub(crate) fn die(&mut self) {
         let before = std::mem::take(&mut self.worlds);
         for mut world in before {
             world.state.survive();
@@ -352,7 +352,7 @@ impl Fence {
     }
 
     /// The hosts of the clients lose their power: nobody asks any more.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.accesses.clear();
         self.barred.clear();
         for order in std::mem::take(&mut self.open).into_keys() {
@@ -365,14 +365,19 @@ impl Fence {
     }
 
     /// A read or a write begins.
-    pub fn access(&mut self, who: Who, token: u64, writes: bool) {
+    pub(crate) fn access(&mut self, who: Who, token: u64, writes: bool) {
         let mut access = Access { writes, lets: false, refuses: false };
         note(&mut access, who, &self.worlds);
         self.accesses.insert((who, token), access);
     }
 
     /// It was answered: that it was let through, or refused for a reservation; `None`: something else.
-    pub fn accessed(&mut self, who: Who, token: u64, lets: Option<bool>) -> Result<(), String> {
+    pub(crate) fn accessed(
+        &mut self,
+        who: Who,
+        token: u64,
+        lets: Option<bool>,
+    ) -> Result<(), String> {
         let Some(access) = self.accesses.remove(&(who, token)) else { return Ok(()) };
         let what = if access.writes { "write" } else { "read" };
         match lets {

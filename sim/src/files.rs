@@ -16,7 +16,7 @@ use crate::oracle::{Look, Stamp};
 
 /// How the process gets at files: as a data plane does whose control plane keeps witnesses of them, which lives on.
 #[derive(Default)]
-pub struct Keeper(Witnesses);
+pub(crate) struct Keeper(Witnesses);
 
 impl Files for Keeper {
     fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
@@ -52,7 +52,7 @@ impl Files for Keeper {
 }
 
 /// Looks at the file behind the volume, when it is there.
-pub fn medium(path: &Path) -> Look {
+pub(crate) fn medium(path: &Path) -> Look {
     let (path, file) = (path.to_owned(), std::cell::OnceCell::new());
     Box::new(move |sectors| {
         let count = (sectors.end - sectors.start) as usize;
@@ -74,7 +74,7 @@ pub fn medium(path: &Path) -> Look {
 }
 
 /// How long a file is, in sectors. It has no part of one.
-pub fn sectors(path: &Path) -> Result<u64, String> {
+pub(crate) fn sectors(path: &Path) -> Result<u64, String> {
     let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
     match found.len().is_multiple_of(SECTOR) {
         true => Ok(found.len() / SECTOR),

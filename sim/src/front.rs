@@ -14,7 +14,7 @@ use vring::{InflightRegion, UserAddr};
 use crate::tally::Seen;
 
 /// A driver's queue.
-pub struct Line {
+pub(crate) struct Line {
     pub number: u16,
     pub driver: DriverQueue,
     kick: OwnedFd,
@@ -37,7 +37,7 @@ pub struct Line {
 }
 
 /// What it says to a server, and its queues.
-pub struct Front {
+pub(crate) struct Front {
     pub name: String,
     pub memory: Arc<DriverMemory>,
     pub region: InflightRegion,
@@ -53,7 +53,7 @@ pub struct Front {
 
 /// What a line can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Can {
+pub(crate) enum Can {
     /// It did what it owed.
     Kicked,
     /// Nothing: it sleeps.
@@ -62,13 +62,13 @@ pub enum Can {
     All,
 }
 
-pub fn eventfd() -> OwnedFd {
+pub(crate) fn eventfd() -> OwnedFd {
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd")
 }
 
 impl Front {
     /// With queues of these numbers.
-    pub fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
+    pub(crate) fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
         // Of few sizes, so that addresses are used again. A client tells of others, since which of them it has is not the seed's.
         let memory = DriverMemory::new(bytes.next_power_of_two()).expect("memory");
         let memory = Arc::new(memory.told_at(UserAddr(0x7f00_0000_0000)));
@@ -95,7 +95,7 @@ impl Front {
     }
 
     /// What it tells a server before it speaks of its rings.
-    pub fn says(&self, with_region: bool, in_bytes: bool) -> Said {
+    pub(crate) fn says(&self, with_region: bool, in_bytes: bool) -> Said {
         let regions = self.memory.regions().expect("descriptors");
         let count = self.lines.iter().map(|line| line.number).max().expect("a queue") + 1;
         let kept = || self.kept.try_clone().expect("a descriptor");
@@ -104,12 +104,12 @@ impl Front {
     }
 
     /// What it tells of its rings.
-    pub fn rings(&self) -> Vec<Ring> {
+    pub(crate) fn rings(&self) -> Vec<Ring> {
         self.lines.iter().map(Line::says).collect()
     }
 
     /// A part of its memory is taken away, and it does nothing any more.
-    pub fn loses_memory(&mut self) {
+    pub(crate) fn loses_memory(&mut self) {
         let pages = self.memory.file().metadata().expect("a memfd").len() / 4096;
         let bytes = sim::pick(pages as usize) as u64 * 4096;
         sim::met("a client's memory goes");
@@ -119,7 +119,7 @@ impl Front {
     }
 
     /// Why it waits for ever: what each queue with something under way lacks.
-    pub fn laments(&mut self) -> String {
+    pub(crate) fn laments(&mut self) -> String {
         let mut said = Vec::new();
         for line in self.lines.iter_mut().filter(|line| line.driver.in_flight() > 0) {
             let lack = match line.driver.poll() {
@@ -133,12 +133,12 @@ impl Front {
     }
 
     /// What has passed so far does not count: nobody was to serve it.
-    pub fn is_served_anew(&mut self) {
+    pub(crate) fn is_served_anew(&mut self) {
         self.lines.iter_mut().for_each(|line| line.stands.1 = 0);
     }
 
     /// What is counted of it begins anew.
-    pub fn is_counted_anew(&mut self) {
+    pub(crate) fn is_counted_anew(&mut self) {
         self.is_counted = true;
         if self.is_gone {
             // Its rings are not read any more.
@@ -156,7 +156,7 @@ impl Front {
     }
 
     /// Nothing is in flight, as the server has left it written.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let parts = self.lines.iter().filter_map(|line| self.region.queue(line.number));
         parts.into_iter().all(|part| !part.has_heads())
     }
@@ -175,7 +175,7 @@ impl Line {
     }
 
     /// Does what it owes, and hears whether it was notified.
-    pub fn begin_step(&mut self, whose: &str) -> Can {
+    pub(crate) fn begin_step(&mut self, whose: &str) -> Can {
         if self.owes_kick {
             self.owes_kick = false;
             sim::tell(|| format!("{whose}: kicks queue {}", self.number));
@@ -196,7 +196,7 @@ impl Line {
 
     /// So many ns pass, since there is nothing to do but to wait for that. They count where the server has been told of something that is not done: what it is told of at
     /// their end has not waited for them.
-    pub fn idles(&mut self, passes: u64) {
+    pub(crate) fn idles(&mut self, passes: u64) {
         let used = self.driver.used_index();
         let is_told = !self.owes_kick && self.driver.avail_index() != used;
         let before = if self.stands.0 == used { self.stands.1 } else { 0 };
@@ -204,7 +204,7 @@ impl Line {
     }
 
     /// For how many of these ns nothing of what the server has been told of this queue has been done.
-    pub fn has_idled(&self) -> u64 {
+    pub(crate) fn has_idled(&self) -> u64 {
         if self.stands.0 == self.driver.used_index() { self.stands.1 } else { 0 }
     }
 
@@ -218,17 +218,17 @@ impl Line {
     }
 
     /// What was added can be seen; a kick may be owed.
-    pub fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         self.owes_kick |= self.driver.publish();
     }
 
     /// Sleeps until it is notified, unless something is there.
-    pub fn sleep(&mut self) {
+    pub(crate) fn sleep(&mut self) {
         self.asleep = !self.driver.enable_interrupts();
     }
 
     /// What has ended.
-    pub fn poll(&mut self) -> Result<Option<Completion>, String> {
+    pub(crate) fn poll(&mut self) -> Result<Option<Completion>, String> {
         let polled = self.driver.poll().map_err(|error| format!("the used ring: {error}"))?;
         if polled.is_some() {
             self.taken = self.taken.wrapping_add(1);
@@ -240,14 +240,14 @@ impl Line {
     }
 
     /// Notes what came of the last one.
-    pub fn see(&mut self, note: impl FnOnce(&mut Seen)) {
+    pub(crate) fn see(&mut self, note: impl FnOnce(&mut Seen)) {
         if self.is_of_now {
             note(&mut self.seen);
         }
     }
 
     /// What is counted of it is what it has seen.
-    pub fn adds_up(&self, counted: impl Fn(QueueCounter) -> u64) -> Result<(), String> {
+    pub(crate) fn adds_up(&self, counted: impl Fn(QueueCounter) -> u64) -> Result<(), String> {
         let (least, most) = (u64::from(self.left.0), u64::from(self.left.1));
         let again = counted(QueueCounter::Resubmitted);
         if again < least || again > most {

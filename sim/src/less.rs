@@ -7,7 +7,7 @@ use crate::plan::{Outcome, Plan};
 use crate::world::REQUESTS;
 
 /// What a run can be without, each with what that is.
-pub const PARTS: [(&str, &str); 15] = [
+pub(crate) const PARTS: [(&str, &str); 15] = [
     ("deaths", "deaths of the process"),
     ("power", "deaths of the host"),
     ("moves", "queues that move"),
@@ -26,7 +26,7 @@ pub const PARTS: [(&str, &str); 15] = [
 ];
 
 /// The same of the control plane's.
-pub const CONTROL_PARTS: [(&str, &str); 14] = [
+pub(crate) const CONTROL_PARTS: [(&str, &str); 14] = [
     ("crashes", "deaths of the server"),
     ("power", "deaths of the host"),
     ("disk", "errors of the store's disk"),
@@ -45,7 +45,7 @@ pub const CONTROL_PARTS: [(&str, &str); 14] = [
 
 /// What a run has less than its seed has drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Less {
+pub(crate) struct Less {
     /// What happens when, but nothing that was drawn before the run.
     pub salt: u64,
     /// At most.
@@ -58,21 +58,21 @@ pub struct Less {
 
 impl Less {
     /// Whether a part is there.
-    pub fn has(&self, part: &str) -> bool {
+    pub(crate) fn has(&self, part: &str) -> bool {
         !self.without.contains(&part)
     }
 
     /// Of so many clients that were drawn.
-    pub fn clients(&self, drawn: usize) -> usize {
+    pub(crate) fn clients(&self, drawn: usize) -> usize {
         self.clients.map_or(drawn, |most| drawn.min(most))
     }
 
-    pub fn requests(&self, drawn: u32) -> u32 {
+    pub(crate) fn requests(&self, drawn: u32) -> u32 {
         self.requests.map_or(drawn, |most| drawn.min(most))
     }
 
     /// A part by its name.
-    pub fn part(name: &str) -> Option<&'static str> {
+    pub(crate) fn part(name: &str) -> Option<&'static str> {
         let names = PARTS.iter().chain(&CONTROL_PARTS).map(|(part, _)| *part);
         let mut names = names.chain(["nesting"]);
         names.find(|part| *part == name)
@@ -127,7 +127,7 @@ fn kind(finding: &str) -> String {
 }
 
 /// The smallest run that was found to fail as this one does.
-pub fn shrink(plan: &Plan, finding: &str) -> (Plan, Outcome) {
+pub(crate) fn shrink(plan: &Plan, finding: &str) -> (Plan, Outcome) {
     let kind_of_it = kind(finding);
     let (mut best, mut runs) = (plan.clone(), 0);
     let mut outcome = plan.run();

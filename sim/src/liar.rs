@@ -15,13 +15,13 @@ use crate::client::SECTOR;
 use crate::front::eventfd;
 
 /// What its disk has.
-pub const SECTORS: u64 = 16;
+pub(crate) const SECTORS: u64 = 16;
 /// What it writes begins so, in each word: nobody else has such a value.
 const MARK: u64 = 0xbad << 52;
 /// Where its data lies, and room for it.
 const DATA: usize = 8 << 10;
 /// Steps of a run in which it does something.
-pub const STEPS: u32 = 400;
+pub(crate) const STEPS: u32 = 400;
 
 /// Where it says that its memory is.
 const PLACES: [UserAddr; 2] = [UserAddr(0x7e00_0000_0000), UserAddr(0x7e01_0000_0000)];
@@ -133,7 +133,7 @@ fn descriptor((addr, len): (u64, u32), flags: u16, next: u16) -> [u8; 16] {
 }
 
 /// The client.
-pub struct Liar {
+pub(crate) struct Liar {
     memory: Arc<DriverMemory>,
     bytes: u64,
     data: DriverRange,
@@ -149,7 +149,7 @@ pub struct Liar {
 }
 
 impl Liar {
-    pub fn new(scsi: bool, left: u32) -> Liar {
+    pub(crate) fn new(scsi: bool, left: u32) -> Liar {
         let size = 1 << sim::pick(8);
         let bytes = (ROOM as u64 + 64) * 4 * size + (64 << 10);
         // Of two places, so that rings of an earlier life may lie in the memory of this one.
@@ -171,11 +171,11 @@ impl Liar {
     }
 
     /// Queues for I/O of its adapter.
-    pub fn queues(&self) -> u16 {
+    pub(crate) fn queues(&self) -> u16 {
         if self.scsi { 2 } else { 1 }
     }
 
-    pub fn says(&self, in_bytes: bool) -> Front {
+    pub(crate) fn says(&self, in_bytes: bool) -> Front {
         let regions = self.memory.regions().expect("descriptors");
         let count = self.rings.iter().map(|ring| ring.number).max().expect("a ring") + 1;
         let kept = self.kept.try_clone().expect("a descriptor");
@@ -184,20 +184,20 @@ impl Liar {
         Front { config: self.config, regions, inflight, in_bytes }
     }
 
-    pub fn rings(&self) -> Vec<Ring> {
+    pub(crate) fn rings(&self) -> Vec<Ring> {
         self.rings.iter().map(Loose::says).collect()
     }
 
-    pub fn regions(&self) -> Vec<RegionSpec> {
+    pub(crate) fn regions(&self) -> Vec<RegionSpec> {
         self.memory.regions().expect("descriptors")
     }
 
-    pub fn a_queue(&self) -> u16 {
+    pub(crate) fn a_queue(&self) -> u16 {
         self.rings[sim::pick(self.rings.len())].number
     }
 
     /// Something.
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         if self.left == 0 {
             return;
         }

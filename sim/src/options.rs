@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::controls::{CONTROL_CONTROLS, CONTROLS, Control};
 use crate::less::{CONTROL_PARTS, Less, PARTS};
 
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Runs the data path on a simulated kernel and clock, and judges what its clients see.
 
 Usage: trunkline-sim [OPTIONS]
@@ -35,7 +35,7 @@ Exit code: 0 when nothing was found, or every control was; 1 otherwise; 2 for a 
 
 /// What is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Part {
+pub(crate) enum Part {
     #[default]
     Data,
     Control,
@@ -48,7 +48,7 @@ impl std::fmt::Display for Part {
     }
 }
 
-pub struct Options {
+pub(crate) struct Options {
     pub part: Part,
     pub seeds: u64,
     pub from: u64,
@@ -65,7 +65,7 @@ pub struct Options {
 
 impl Options {
     /// `None`: help is asked for.
-    pub fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    pub(crate) fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut options = Options {
             part: Part::Data,
             seeds: 2000,

@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use uring::sim::{self as kernel, Errors};
 
 /// A value of a sector: the number of the write that it is from; 0: zeroes.
-pub type Stamp = u64;
+pub(crate) type Stamp = u64;
 
 /// Names a request that is under way.
-pub type Ticket = u64;
+pub(crate) type Ticket = u64;
 
 #[derive(Debug, Default, Clone)]
 struct Sector {
@@ -88,10 +88,10 @@ struct Read {
 }
 
 /// Says what these sectors of the medium have now; none: they are not there, or not yet.
-pub type Look = Box<dyn Fn(std::ops::Range<u64>) -> Vec<Option<Stamp>>>;
+pub(crate) type Look = Box<dyn Fn(std::ops::Range<u64>) -> Vec<Option<Stamp>>>;
 
 /// A disk as it may be.
-pub struct Disk {
+pub(crate) struct Disk {
     medium: Look,
     /// A write that was answered is durable.
     write_through: bool,
@@ -107,7 +107,7 @@ pub struct Disk {
 
 /// What a request asks of the medium, for what may excuse that it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
+pub(crate) enum Touch {
     Reads,
     Writes,
     Flushes,
@@ -118,7 +118,7 @@ pub enum Touch {
 impl Disk {
     /// A request failed since the medium did: that has happened. What was asked when it had been so often is `since`. A write or a flush may fail
     /// for an earlier one, after which nobody knows what the medium has.
-    pub fn may_fail(&self, touch: Touch, since: Errors) -> Result<(), String> {
+    pub(crate) fn may_fail(&self, touch: Touch, since: Errors) -> Result<(), String> {
         let now = kernel::errors();
         let excused = match touch {
             Touch::Reads => self.was_cut || now.reads > since.reads,
@@ -130,7 +130,7 @@ impl Disk {
     }
 
     /// What was there before anybody wrote, and nobody writes.
-    pub fn holds(&mut self, values: impl Iterator<Item = Stamp>) {
+    pub(crate) fn holds(&mut self, values: impl Iterator<Item = Stamp>) {
         self.read_only = true;
         for (sector, value) in self.sectors.iter_mut().zip(values) {
             sector.possible = BTreeSet::from([value]);
@@ -139,7 +139,7 @@ impl Disk {
     }
 
     /// Of so many sectors, all zeroes.
-    pub fn new(sectors: u64, medium: Look, write_through: bool) -> Disk {
+    pub(crate) fn new(sectors: u64, medium: Look, write_through: bool) -> Disk {
         let zeroes = BTreeSet::from([0]);
         let blank = Sector { possible: zeroes.clone(), durable: zeroes, open: BTreeMap::new() };
         Disk {
@@ -160,7 +160,7 @@ impl Disk {
     }
 
     /// A read begins.
-    pub fn read(&mut self, sectors: std::ops::Range<u64>) -> Ticket {
+    pub(crate) fn read(&mut self, sectors: std::ops::Range<u64>) -> Ticket {
         let ticket = self.ticket();
         let of = |at: u64| {
             let sector = &self.sectors[at as usize];
@@ -174,7 +174,12 @@ impl Disk {
     }
 
     /// A write of one value begins; 0 is zeroes. `may_stay`: it may as well leave what is there.
-    pub fn write(&mut self, sectors: std::ops::Range<u64>, stamp: Stamp, may_stay: bool) -> Ticket {
+    pub(crate) fn write(
+        &mut self,
+        sectors: std::ops::Range<u64>,
+        stamp: Stamp,
+        may_stay: bool,
+    ) -> Ticket {
         let ticket = self.ticket();
         for at in sectors.clone() {
             let sector = &mut self.sectors[at as usize];
@@ -204,12 +209,12 @@ impl Disk {
     }
 
     /// Whether a write of this value to this sector is under way.
-    pub fn is_written(&self, at: u64, stamp: Stamp) -> bool {
+    pub(crate) fn is_written(&self, at: u64, stamp: Stamp) -> bool {
         self.sectors[at as usize].open.values().any(|open| open.stamp == stamp)
     }
 
     /// A write is durable when it was answered.
-    pub fn through(&mut self, ticket: Ticket) {
+    pub(crate) fn through(&mut self, ticket: Ticket) {
         for at in self.writes[&ticket].clone() {
             let open = self.sectors[at as usize].open.get_mut(&ticket);
             open.expect("it is under way").through = true;
@@ -217,12 +222,12 @@ impl Disk {
     }
 
     /// What a write is to write to.
-    pub fn sectors_of(&self, ticket: Ticket) -> std::ops::Range<u64> {
+    pub(crate) fn sectors_of(&self, ticket: Ticket) -> std::ops::Range<u64> {
         self.writes[&ticket].clone()
     }
 
     /// Nothing of a write happens from now on: where the medium does not have its value now, that does not appear any more.
-    pub fn bar(&mut self, ticket: Ticket) {
+    pub(crate) fn bar(&mut self, ticket: Ticket) {
         let Some(sectors) = self.writes.get(&ticket).cloned() else { return };
         for (at, now) in sectors.clone().zip((self.medium)(sectors)) {
             let sector = &mut self.sectors[at as usize];
@@ -238,7 +243,7 @@ impl Disk {
     }
 
     /// It may happen after all.
-    pub fn unbar(&mut self, ticket: Ticket) {
+    pub(crate) fn unbar(&mut self, ticket: Ticket) {
         for at in self.writes.get(&ticket).cloned().into_iter().flatten() {
             let sector = &mut self.sectors[at as usize];
             let mut open = sector.open.remove(&ticket).expect("it is under way");
@@ -255,7 +260,7 @@ impl Disk {
     }
 
     /// Values of a write that the medium does not have now, with their sectors. Zeroes may be anybody's.
-    pub fn absent(&self, ticket: Ticket) -> Vec<(u64, Stamp)> {
+    pub(crate) fn absent(&self, ticket: Ticket) -> Vec<(u64, Stamp)> {
         let Some(sectors) = self.writes.get(&ticket).cloned() else { return Vec::new() };
         let each = sectors.clone().zip((self.medium)(sectors));
         let each = each.map(|(at, now)| (at, self.sectors[at as usize].open[&ticket].stamp, now));
@@ -264,7 +269,7 @@ impl Disk {
     }
 
     /// None of these values has come to the medium.
-    pub fn stay_away(&self, values: &[(u64, Stamp)]) -> Result<(), String> {
+    pub(crate) fn stay_away(&self, values: &[(u64, Stamp)]) -> Result<(), String> {
         let came = |(at, stamp): &&(u64, Stamp)| (self.medium)(*at..at + 1) == [Some(*stamp)];
         match values.iter().find(came) {
             Some((at, stamp)) => Err(format!("{stamp} came to sector {at}")),
@@ -273,7 +278,7 @@ impl Disk {
     }
 
     /// The disk ends here from now on, and what was behind is gone.
-    pub fn cut(&mut self, end: u64) {
+    pub(crate) fn cut(&mut self, end: u64) {
         self.was_cut = true;
         let gone = self.sectors.iter_mut().skip(end as usize);
         for sector in gone {
@@ -296,7 +301,7 @@ impl Disk {
     }
 
     /// A write was refused: it has never happened.
-    pub fn refused(&mut self, ticket: Ticket) -> Result<(), String> {
+    pub(crate) fn refused(&mut self, ticket: Ticket) -> Result<(), String> {
         let sectors = self.writes.remove(&ticket).expect("it was begun");
         for (at, now) in sectors.clone().zip((self.medium)(sectors)) {
             let sector = &mut self.sectors[at as usize];
@@ -314,18 +319,18 @@ impl Disk {
     }
 
     /// Whether what a read has begun to read may be another value than one of these two.
-    pub fn may_differ(&self, ticket: Ticket, values: [Stamp; 2]) -> bool {
+    pub(crate) fn may_differ(&self, ticket: Ticket, values: [Stamp; 2]) -> bool {
         let read = &self.reads[&ticket];
         read.allowed.iter().flat_map(|it| &it.0).any(|stamp| !values.contains(stamp))
     }
 
     /// A flush begins.
-    pub fn flush(&mut self) -> Ticket {
+    pub(crate) fn flush(&mut self) -> Ticket {
         self.read(0..self.sectors.len() as u64)
     }
 
     /// A flush was answered: that everything that was answered before it began is durable, or that something was lost.
-    pub fn flushed(&mut self, ticket: Ticket, done: bool) {
+    pub(crate) fn flushed(&mut self, ticket: Ticket, done: bool) {
         let Read { allowed, .. } = self.reads.remove(&ticket).expect("it was begun");
         if done {
             for (sector, allowed) in self.sectors.iter_mut().zip(allowed) {
@@ -335,7 +340,7 @@ impl Disk {
     }
 
     /// The power fails: nothing is under way any more.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.reads.clear();
         self.writes.clear();
         for sector in &mut self.sectors {
@@ -345,7 +350,7 @@ impl Disk {
     }
 
     /// A write was answered: that it was done, or that it failed.
-    pub fn written(&mut self, ticket: Ticket, done: bool) {
+    pub(crate) fn written(&mut self, ticket: Ticket, done: bool) {
         self.bar(ticket);
         let sectors = self.writes.remove(&ticket).expect("it was begun");
         for at in sectors {
@@ -367,14 +372,18 @@ impl Disk {
     }
 
     /// A write was not made after all. Nothing has seen it.
-    pub fn forget(&mut self, ticket: Ticket) {
+    pub(crate) fn forget(&mut self, ticket: Ticket) {
         for at in self.writes.remove(&ticket).expect("it was begun") {
             self.sectors[at as usize].open.remove(&ticket);
         }
     }
 
     /// A read was answered with these values, or failed.
-    pub fn was_read(&mut self, ticket: Ticket, values: Option<&[Stamp]>) -> Result<(), String> {
+    pub(crate) fn was_read(
+        &mut self,
+        ticket: Ticket,
+        values: Option<&[Stamp]>,
+    ) -> Result<(), String> {
         let read = self.reads.remove(&ticket).expect("it was begun");
         for (index, value) in values.unwrap_or_default().iter().enumerate() {
             let at = read.sectors.start + index as u64;
@@ -394,7 +403,7 @@ impl Disk {
     }
 
     /// Nothing is under way: what the medium has.
-    pub fn rests(&self, at: u64, value: Stamp) -> Result<(), String> {
+    pub(crate) fn rests(&self, at: u64, value: Stamp) -> Result<(), String> {
         let Sector { possible, open, .. } = &self.sectors[at as usize];
         assert!(open.is_empty(), "writes are under way");
         match possible.contains(&value) {

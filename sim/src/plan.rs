@@ -9,7 +9,7 @@ use crate::options::Part;
 
 /// What a run is to be.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Of what.
     pub part: Part,
     /// Says everything.
@@ -26,7 +26,7 @@ pub struct Plan {
 
 impl Plan {
     /// Runs it.
-    pub fn run(&self) -> Outcome {
+    pub(crate) fn run(&self) -> Outcome {
         match self.part {
             Part::Data => crate::world::run(self),
             Part::Control => crate::control::run(self),
@@ -36,7 +36,7 @@ impl Plan {
 
 /// What a run was.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// What was wrong.
     pub finding: Option<String>,
     /// Its story.

@@ -27,11 +27,11 @@ const RESPONSE: usize = 108;
 const CONTROL: u16 = 0;
 const FIRST: u16 = 2;
 /// LUN 0 of target 0.
-pub const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
+pub(crate) const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 
 /// How a driver behaves, drawn from the seed.
 #[derive(Debug, Clone)]
-pub struct Habits {
+pub(crate) struct Habits {
     pub size: u16,
     pub event_idx: bool,
     pub indirect: bool,
@@ -52,7 +52,7 @@ pub struct Habits {
 }
 
 impl Habits {
-    pub fn draw(orders: Option<Ordering>, less: &Less) -> Habits {
+    pub(crate) fn draw(orders: Option<Ordering>, less: &Less) -> Habits {
         let size = 4 << sim::pick(5);
         let mut weights = [1 + sim::pick(8), 1 + sim::pick(8), 0, 0, 0];
         for weight in &mut weights[2..] {
@@ -150,7 +150,7 @@ struct Place {
 }
 
 /// A client of a SCSI adapter.
-pub struct ScsiClient {
+pub(crate) struct ScsiClient {
     pub front: Front,
     number: usize,
     habits: Habits,
@@ -178,7 +178,7 @@ pub struct ScsiClient {
 
 /// What there was of SCSI in all runs.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub functions: Cell<u64>,
     pub ended: Cell<u64>,
     pub refused: Cell<u64>,
@@ -189,7 +189,7 @@ fn bump(cell: &Cell<u64>) {
 }
 
 /// What clients share.
-pub struct Common {
+pub(crate) struct Common {
     pub disk: Rc<RefCell<Disk>>,
     pub unit: Rc<RefCell<Unit>>,
     pub stamps: Rc<RefCell<Stamp>>,
@@ -198,7 +198,7 @@ pub struct Common {
 }
 
 impl ScsiClient {
-    pub fn new(number: usize, habits: Habits, common: &Common, left: u32) -> ScsiClient {
+    pub(crate) fn new(number: usize, habits: Habits, common: &Common, left: u32) -> ScsiClient {
         let data = (habits.sectors_max.max(2) * SECTOR) as usize;
         let of_place = 2 * (data + 4096) + 4096;
         let all = usize::from(habits.queues) * habits.depth + habits.functions_max;
@@ -246,7 +246,7 @@ impl ScsiClient {
     }
 
     /// The same client after its host has lost its power.
-    pub fn rebooted(&self) -> ScsiClient {
+    pub(crate) fn rebooted(&self) -> ScsiClient {
         let Count { left, answered, failed, .. } = self.count;
         let common = Common {
             disk: Rc::clone(&self.disk),
@@ -260,12 +260,12 @@ impl ScsiClient {
         client
     }
 
-    pub fn queues(&self) -> u16 {
+    pub(crate) fn queues(&self) -> u16 {
         self.habits.queues
     }
 
     /// Its memory is taken away under what it has asked; not where that would make something else of an order for reservations. Whether it is.
-    pub fn loses_memory(&mut self) -> bool {
+    pub(crate) fn loses_memory(&mut self) -> bool {
         if self.sent.values().any(|asked| matches!(asked.kind, Kind::Order(..))) {
             return false;
         }
@@ -283,7 +283,7 @@ impl ScsiClient {
     }
 
     /// Nothing of what it had asked is under way, and it starts again.
-    pub fn started_again(&mut self) -> Result<ScsiClient, String> {
+    pub(crate) fn started_again(&mut self) -> Result<ScsiClient, String> {
         let (mut disk, mut unit) = (self.disk.borrow_mut(), self.unit.borrow_mut());
         for (token, asked) in std::mem::take(&mut self.sent) {
             sim::leave(asked.kind.phase());
@@ -313,16 +313,16 @@ impl ScsiClient {
     }
 
     /// At most one command of a queue is under way: it never waits for others' lists.
-    pub fn is_modest(&self) -> bool {
+    pub(crate) fn is_modest(&self) -> bool {
         self.habits.depth == 1
     }
 
-    pub fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.sent.len() + self.functions.len()
     }
 
     /// Something, or nothing; whether it did something.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         if self.count.wrong.is_some() || self.front.is_gone {
             return false;
         }

@@ -29,7 +29,7 @@ const OF_LUN: std::ops::Range<usize> = 1..6;
 
 /// What a client has seen of a queue.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub answered: u64,
     pub reads: u64,
     pub read_bytes: u64,
@@ -63,18 +63,18 @@ impl Seen {
         ]
     }
 
-    pub fn read(&mut self, bytes: u64) {
+    pub(crate) fn read(&mut self, bytes: u64) {
         self.reads += 1;
         self.read_bytes += bytes;
     }
 
-    pub fn wrote(&mut self, bytes: u64) {
+    pub(crate) fn wrote(&mut self, bytes: u64) {
         self.writes += 1;
         self.written_bytes += bytes;
     }
 
     /// What is counted for a queue is this.
-    pub fn is(&self, counted: impl Fn(QueueCounter) -> u64) -> Result<(), String> {
+    pub(crate) fn is(&self, counted: impl Fn(QueueCounter) -> u64) -> Result<(), String> {
         let sum = |counters: &[QueueCounter]| counters.iter().map(|it| counted(*it)).sum();
         compare(COUNTERS.iter().zip(self.all()), sum)
     }
@@ -128,7 +128,7 @@ fn sum<'a>(seen: impl Iterator<Item = &'a Seen>) -> [u64; COUNTERS.len()] {
 }
 
 /// Everything is answered: what was counted is what was seen.
-pub fn look_at_counters(process: &Process, scene: &Scene) -> Result<(), String> {
+pub(crate) fn look_at_counters(process: &Process, scene: &Scene) -> Result<(), String> {
     let clients: Vec<_> = scene.clients.iter().map(|client| client.borrow()).collect();
     for (session, client) in process.sessions.iter().zip(&clients) {
         if !client.front().is_counted {

@@ -6,14 +6,14 @@ use crate::fence::{Fence, Order};
 use crate::oracle::{Disk, Stamp, Ticket};
 
 /// Names a command: whose it is, and its token.
-pub type Name = (usize, u64);
+pub(crate) type Name = (usize, u64);
 
 /// A client with all its queues and its unit: another value whenever that was not so meanwhile. `None`: it is not so.
-pub type Presence = Option<(u64, u64)>;
+pub(crate) type Presence = Option<(u64, u64)>;
 
 /// What the clients of a unit know of each other.
 #[derive(Debug, Default)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// Commands that are sent, with the write that each is, if it is one.
     pub sent: BTreeMap<Name, Option<Ticket>>,
     /// Those of them whose client was shut out when they were under way.
@@ -47,7 +47,7 @@ pub struct Unit {
 
 impl Unit {
     /// A client that was shut out is registered again. What it had put into its rings by then, and nobody had looked at, may happen.
-    pub fn let_in(&mut self, who: usize, disk: &mut Disk) {
+    pub(crate) fn let_in(&mut self, who: usize, disk: &mut Disk) {
         let theirs = self.shut_out.range((who, 0)..=(who, u64::MAX)).copied();
         for name in theirs.collect::<Vec<_>>() {
             self.shut_out.remove(&name);
@@ -56,9 +56,9 @@ impl Unit {
     }
 
     /// In `maps`: a client has the unit.
-    pub const THERE: u64 = 0;
+    pub(crate) const THERE: u64 = 0;
     /// A client has it not.
-    pub const AWAY: u64 = 2;
+    pub(crate) const AWAY: u64 = 2;
 
     /// Whose commands a function may end.
     fn ended_by(&mut self, client: usize, subtype: u32) -> impl Iterator<Item = &mut (u64, u64)> {
@@ -69,28 +69,28 @@ impl Unit {
     }
 
     /// A function is sent.
-    pub fn function_begins(&mut self, client: usize, subtype: u32) {
+    pub(crate) fn function_begins(&mut self, client: usize, subtype: u32) {
         self.ended_by(client, subtype)
             .for_each(|(times, now)| (*times, *now) = (*times + 1, *now + 1));
     }
 
     /// It is answered.
-    pub fn function_ends(&mut self, client: usize, subtype: u32) {
+    pub(crate) fn function_ends(&mut self, client: usize, subtype: u32) {
         self.ended_by(client, subtype).for_each(|(_, now)| *now -= 1);
     }
 
     /// Somebody is to be shut out, with his commands.
-    pub fn abort_begins(&mut self) {
+    pub(crate) fn abort_begins(&mut self) {
         self.ends.iter_mut().for_each(|(times, now)| (*times, *now) = (*times + 1, *now + 1));
     }
 
     /// That is answered.
-    pub fn abort_ends(&mut self) {
+    pub(crate) fn abort_ends(&mut self) {
         self.ends.iter_mut().for_each(|(_, now)| *now -= 1);
     }
 
     /// How often the commands of a client may have been ended; `None` while they may be now.
-    pub fn ends_of(&self, client: usize) -> Option<u64> {
+    pub(crate) fn ends_of(&self, client: usize) -> Option<u64> {
         let (times, now) = self.ends[client];
         (now == 0 && self.presence(client).is_some()).then_some(times)
     }
@@ -103,13 +103,13 @@ impl Unit {
     }
 
     /// It is being taken from a client.
-    pub fn take(&mut self, client: usize) {
+    pub(crate) fn take(&mut self, client: usize) {
         self.upsets(client);
         self.maps[client] += 1;
     }
 
     /// It is taken: of what the client has sent nothing happens.
-    pub fn taken(&mut self, client: usize, disk: &Disk) {
+    pub(crate) fn taken(&mut self, client: usize, disk: &Disk) {
         self.maps[client] += 1;
         let sent = self.sent.range((client, 0)..=(client, u64::MAX));
         let values = sent.filter_map(|(_, ticket)| *ticket).flat_map(|ticket| disk.absent(ticket));
@@ -117,13 +117,13 @@ impl Unit {
     }
 
     /// It is being given to a client again.
-    pub fn give(&mut self, client: usize, disk: &Disk) -> Result<(), String> {
+    pub(crate) fn give(&mut self, client: usize, disk: &Disk) -> Result<(), String> {
         self.maps[client] += 1;
         self.look_at_withdrawn(client, disk)
     }
 
     /// It is given.
-    pub fn given(&mut self, client: usize) {
+    pub(crate) fn given(&mut self, client: usize) {
         self.maps[client] += 1;
     }
 
@@ -135,13 +135,13 @@ impl Unit {
     }
 
     /// How a client is there.
-    pub fn presence(&self, client: usize) -> Presence {
+    pub(crate) fn presence(&self, client: usize) -> Presence {
         let (shifts, maps) = (self.shifts[client], self.maps[client]);
         (shifts.is_multiple_of(2) && maps % 4 == Unit::THERE).then_some((shifts, maps))
     }
 
     /// A client is there, or is there again: none of its queues is.
-    pub fn introduce(&mut self, client: usize) {
+    pub(crate) fn introduce(&mut self, client: usize) {
         if self.shifts.len() == client {
             self.shifts.push(1);
             self.visits.push(0);
@@ -152,7 +152,7 @@ impl Unit {
     }
 
     /// The hosts of the clients have lost their power.
-    pub fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         self.sent.clear();
         self.shut_out.clear();
         self.due.clear();
@@ -163,14 +163,14 @@ impl Unit {
     }
 
     /// The queues of a client begin to come or go, or are all here again.
-    pub fn shift(&mut self, client: usize) {
+    pub(crate) fn shift(&mut self, client: usize) {
         if let Some(shifts) = self.shifts.get_mut(client) {
             *shifts += 1;
         }
     }
 
     /// All queues of a client have come for the first time in a visit of its.
-    pub fn arrive(&mut self, client: usize) {
+    pub(crate) fn arrive(&mut self, client: usize) {
         if let Some(arrived) = self.arrived.get_mut(client) {
             *arrived = Some(self.visits[client]);
         }
@@ -178,7 +178,7 @@ impl Unit {
     }
 
     /// A client goes, to come again.
-    pub fn leave(&mut self, client: usize) {
+    pub(crate) fn leave(&mut self, client: usize) {
         self.upsets(client);
         if let Some(visits) = self.visits.get_mut(client) {
             *visits += 1;
@@ -187,7 +187,7 @@ impl Unit {
     }
 
     /// The process dies: no queue is here. The next one has the unit for everybody.
-    pub fn die(&mut self, disk: &Disk) -> Result<(), String> {
+    pub(crate) fn die(&mut self, disk: &Disk) -> Result<(), String> {
         self.deaths += 1;
         self.fence.die();
         for client in 0..self.maps.len() {

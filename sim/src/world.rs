@@ -30,9 +30,9 @@ use crate::tally::look_at_counters;
 use crate::unit::Unit;
 
 /// Channels of a process, at most.
-pub const CHANNELS_MAX: usize = 3;
+pub(crate) const CHANNELS_MAX: usize = 3;
 /// Clients of a run, at most.
-pub const CLIENTS_MAX: usize = 3;
+pub(crate) const CLIENTS_MAX: usize = 3;
 
 thread_local! {
     /// Where is counted: one memory for all runs, since its mapping stays for ever.
@@ -41,7 +41,7 @@ thread_local! {
 }
 
 /// The simulated process, while it lives.
-pub struct Process {
+pub(crate) struct Process {
     pub sessions: Vec<Session>,
     /// Of the client that lies, if it is there.
     pub liar: Option<Session>,
@@ -49,7 +49,7 @@ pub struct Process {
 }
 
 /// A client of either device.
-pub enum Any {
+pub(crate) enum Any {
     Block(Client),
     Scsi(ScsiClient),
 }
@@ -62,14 +62,14 @@ impl Any {
         }
     }
 
-    pub fn front(&self) -> &Front {
+    pub(crate) fn front(&self) -> &Front {
         match self {
             Any::Block(client) => &client.front,
             Any::Scsi(client) => &client.front,
         }
     }
 
-    pub fn front_mut(&mut self) -> &mut Front {
+    pub(crate) fn front_mut(&mut self) -> &mut Front {
         match self {
             Any::Block(client) => &mut client.front,
             Any::Scsi(client) => &mut client.front,
@@ -115,10 +115,10 @@ impl Any {
     }
 }
 
-pub type Clients = Rc<Vec<RefCell<Any>>>;
+pub(crate) type Clients = Rc<Vec<RefCell<Any>>>;
 
 /// What a run is about.
-pub struct Scene {
+pub(crate) struct Scene {
     pub drawn: Drawn,
     pub clients: Clients,
     pub liar: Option<Rc<RefCell<Liar>>>,
@@ -135,12 +135,12 @@ pub struct Scene {
 
 impl Scene {
     /// Where the volume is.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.join("disk")
     }
 
     /// Where that of the client that lies is.
-    pub fn path_of_liar(&self) -> PathBuf {
+    pub(crate) fn path_of_liar(&self) -> PathBuf {
         self.folder.join(LIAR)
     }
 }
@@ -149,7 +149,7 @@ impl Scene {
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a seed.
-pub fn run(plan: &Plan) -> Outcome {
+pub(crate) fn run(plan: &Plan) -> Outcome {
     sim::begin(plan.seed, plan.story_lines);
     if plan.trace {
         sim::trace();
@@ -185,7 +185,7 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
-pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .unwrap_or_else(|| "without words".to_owned())
@@ -208,7 +208,7 @@ impl Pace {
 }
 
 /// For how long, in ns, there has been nothing to do but to wait for time to pass, in all: what is late because the kernel or a thread had no turn is none of it.
-pub type Idle = Cell<u64>;
+pub(crate) type Idle = Cell<u64>;
 
 /// Somebody has a turn: a thread of the process, the kernel, a client, or time.
 fn beside(clients: &Clients, liar: Option<&RefCell<Liar>>, pace: Pace, idle: &Idle) {
@@ -269,7 +269,7 @@ const STALL: u64 = 400_000;
 const CALM_NS: u64 = 100_000;
 const CALM_STEPS: u64 = 64;
 /// Requests of a run.
-pub const REQUESTS: u32 = 200;
+pub(crate) const REQUESTS: u32 = 200;
 /// After so many steps no more is asked: a run of nothing but deaths would never end.
 const LONG: u64 = 100_000;
 
@@ -493,7 +493,7 @@ fn look_at_modest(process: &Process, clients: &Clients) -> Result<(), String> {
 }
 
 /// A COMPARE AND WRITE that meets another one looks again after a quarter of this.
-pub const WAITS_NS: u64 = 400_000;
+pub(crate) const WAITS_NS: u64 = 400_000;
 
 /// While there is nothing to do but to wait for time to pass, those wait whose limits want it, and nobody else for long.
 fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
@@ -524,7 +524,7 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
 }
 
 /// The volume's file is as long as it was made.
-pub fn look_at_size(scene: &Scene) -> Result<(), String> {
+pub(crate) fn look_at_size(scene: &Scene) -> Result<(), String> {
     let (found, size) = (sectors(&scene.path())?, scene.size.get());
     match found == size {
         true => Ok(()),

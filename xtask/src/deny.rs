@@ -51,7 +51,7 @@ struct Exception {
     allow: Vec<String>,
 }
 
-/// Checks the workspace, the fuzz targets' own and the simulator's.
+/// Checks the workspace and the fuzz targets' own.
 pub(crate) fn check(context: &Context) -> Result<()> {
     let path = context.root.join("deny.toml");
     let text =
@@ -61,10 +61,7 @@ pub(crate) fn check(context: &Context) -> Result<()> {
         "if the lock file is old: cargo update --workspace --manifest-path fuzz/Cargo.toml",
     )?;
     let mut wrong = Vec::new();
-    let sim = Metadata::read(&context.root.join("sim/Cargo.toml")).context(
-        "if the lock file is old: cargo update --workspace --manifest-path sim/Cargo.toml",
-    )?;
-    for metadata in [&context.metadata, &fuzz, &sim] {
+    for metadata in [&context.metadata, &fuzz] {
         for package in &metadata.packages {
             let name = format!("{} {}", package.name, package.version);
             if let Err(why) =

@@ -40,8 +40,33 @@ struct Manifest {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct Binary {
     name: String,
+    /// Those that need one are for long runs.
+    #[serde(default)]
+    required_features: Vec<String>,
+}
+
+/// Which targets are run.
+#[derive(Clone, Copy)]
+pub(crate) enum Targets<'a> {
+    /// This one.
+    One(&'a str),
+    /// Those that are built and get anywhere within seconds.
+    Quick,
+    /// All of them.
+    All,
+}
+
+impl Targets<'_> {
+    fn have(self, binary: &Binary) -> bool {
+        match self {
+            Targets::One(name) => binary.name == name,
+            Targets::Quick => binary.required_features.is_empty(),
+            Targets::All => true,
+        }
+    }
 }
 
 /// One target under way.
@@ -51,25 +76,24 @@ struct Run {
     child: Child,
 }
 
-/// Runs one target or all of them for that many seconds each, as many at a time as there are CPUs.
-pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result<()> {
+/// Runs these targets for that many seconds each, as many at a time as there are CPUs.
+pub(crate) fn run(context: &Context, targets: Targets<'_>, seconds: u32) -> Result<()> {
     let home = context.root.join("fuzz");
     let text =
         fs::read_to_string(home.join("Cargo.toml")).context("cannot read fuzz/Cargo.toml")?;
     let manifest: Manifest = toml::from_str(&text).context("fuzz/Cargo.toml is not understood")?;
-    let all: Vec<String> = manifest.bin.into_iter().map(|binary| binary.name).collect();
-    let chosen: Vec<String> =
-        all.iter().filter(|name| only.is_none_or(|only| only == *name)).cloned().collect();
+    let chosen: Vec<&Binary> = manifest.bin.iter().filter(|it| targets.have(it)).collect();
     if chosen.is_empty() {
-        return Err(anyhow!("no fuzz target {only:?}; there are {all:?}"));
+        let all: Vec<&String> = manifest.bin.iter().map(|it| &it.name).collect();
+        return Err(anyhow!("there is no such fuzz target; there are {all:?}"));
     }
     let target = context.target.join("fuzz");
-    build(context, &home, &target)?;
+    build(context, &home, &target, &chosen)?;
     let width = std::thread::available_parallelism().map_or(1, usize::from);
     for group in chosen.chunks(width) {
         // All are started before the first is waited for.
         let started: Result<Vec<Run>> =
-            group.iter().map(|name| start(&home, &target, name, seconds)).collect();
+            group.iter().map(|it| start(&home, &target, &it.name, seconds)).collect();
         let outcomes: Vec<Result<()>> =
             started?.into_iter().map(|run| finish(&home, run)).collect();
         outcomes.into_iter().collect::<Result<Vec<()>>>()?;
@@ -77,9 +101,11 @@ pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result
     Ok(())
 }
 
-fn build(context: &Context, home: &Path, target: &Path) -> Result<()> {
-    let mut cargo =
-        context.cargo(&["build", "--release", "--locked", "--bins", "--target", TRIPLE]);
+fn build(context: &Context, home: &Path, target: &Path, chosen: &[&Binary]) -> Result<()> {
+    let mut cargo = context.cargo(&["build", "--release", "--locked", "--target", TRIPLE]);
+    cargo.args(chosen.iter().flat_map(|it| ["--bin", &it.name]));
+    cargo
+        .args(chosen.iter().flat_map(|it| &it.required_features).flat_map(|it| ["--features", it]));
     cargo.current_dir(home).arg("--target-dir").arg(target);
     cargo.env("RUSTFLAGS", RUSTFLAGS).env("RUSTC_BOOTSTRAP", "1");
     run::visible(&mut cargo)

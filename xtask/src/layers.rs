@@ -56,6 +56,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol", "testkit"]),
+    (
+        "trunkline-sim",
+        &[
+            "memory",
+            "uring",
+            "vring",
+            "spec",
+            "block",
+            "protocol",
+            "channel",
+            "device_scsi",
+            "dataplane",
+            "fabric",
+            "control",
+        ],
+    ),
     ("tools", &[]),
     ("guest", &["testkit", "tools"]),
     ("xtask", &["testkit", "tools"]),

@@ -82,7 +82,10 @@ fn main() -> ExitCode {
         Task::Wasm => layers::wasm(&context),
         Task::Deny => deny::check(&context),
         Task::Tidy => tidy::check(&context),
-        Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
+        Task::Fuzz { target, seconds } => {
+            let targets = target.as_deref().map_or(fuzz::Targets::All, fuzz::Targets::One);
+            fuzz::run(&context, targets, seconds)
+        }
         Task::Torture(arguments) => torture::run(&context, &arguments),
         Task::Sim { arguments } => sim::run(&context, &arguments),
         Task::Guest { filters } => steps::guest(&context, steps::Server::Released, true, &filters),

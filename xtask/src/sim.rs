@@ -1,6 +1,7 @@
 //! Builds and runs the simulator: the data path on a simulated kernel, and the control plane, one seed after the other.
 //!
-//! It is a workspace of its own with a target folder of its own, since `--cfg sim` puts another kernel and another clock below the crates.
+//! Its feature puts another kernel and another clock below the crates that it runs, so that these are built once more. Always the whole
+//! workspace is named, with what tests ask of the libraries: so all else is what the tests have.
 
 use std::process::Command;
 
@@ -12,14 +13,22 @@ const SEEDS: &str = "2000";
 /// Those of the control plane, where a run takes longer.
 const CONTROL_SEEDS: &str = "500";
 
-/// Lints and tests it, runs its seeds, and has every control found.
+/// Lints it, and what it runs.
+pub(crate) fn clippy(context: &Context) -> Result<()> {
+    run::visible(cargo(context, "clippy").args(["--", "-D", "warnings"]))
+}
+
+/// Builds it with its tests.
+pub(crate) fn build(context: &Context) -> Result<()> {
+    run::visible(cargo(context, "test").arg("--no-run"))
+}
+
+/// Tests it, runs its seeds, and has every control found.
 pub(crate) fn step(context: &Context) -> Result<()> {
-    run::visible(cargo(context, &["clippy"]).args(["--all-targets", "--", "-D", "warnings"]))?;
-    run::visible(&mut cargo(context, &["test", "--release"]))?;
-    // Linked as one it takes minutes longer to build, which so few seeds do not give back.
+    run::visible(&mut cargo(context, "test"))?;
+    let program = context.target.join("debug/trunkline-sim");
     let run = |arguments: &[&str]| {
-        let arguments = arguments.iter().chain(&["--jobs", "0"]);
-        run::visible(cargo(context, &["run", "--release", "--quiet"]).arg("--").args(arguments))
+        run::visible(context.command(&program).args(arguments).args(["--jobs", "0"]))
     };
     run(&["--seeds", SEEDS])?;
     run(&["--seeds", SEEDS, "--control", "all"])?;
@@ -27,14 +36,22 @@ pub(crate) fn step(context: &Context) -> Result<()> {
     run(&["--part", "control", "--seeds", SEEDS, "--control", "all"])
 }
 
-/// Runs it with these arguments.
+/// Runs it with these arguments, linked as one, which many seeds give back.
 pub(crate) fn run(context: &Context, arguments: &[String]) -> Result<()> {
-    run::visible(cargo(context, &["run", "--profile", "dist", "--quiet"]).arg("--").args(arguments))
+    let mut cargo = context.cargo(&["run", "--profile", "sim", "--quiet", "--locked"]);
+    cargo.args(["-p", "trunkline-sim", "--features", "sim", "--bin", "trunkline-sim", "--"]);
+    run::visible(cargo.args(arguments))
 }
 
-fn cargo(context: &Context, arguments: &[&str]) -> Command {
-    let mut cargo = context.cargo(arguments);
-    cargo.args(["--locked", "--manifest-path"]).arg(context.root.join("sim/Cargo.toml"));
-    cargo.arg("--target-dir").arg(context.target.join("sim")).env("RUSTFLAGS", "--cfg sim");
+fn cargo(context: &Context, what: &str) -> Command {
+    let mut cargo = context.cargo(&[what, "--workspace", "--locked"]);
+    cargo.args([
+        "--features",
+        "trunkline-sim/sim",
+        "--bin",
+        "trunkline-sim",
+        "--test",
+        "simulator",
+    ]);
     cargo
 }

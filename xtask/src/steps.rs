@@ -38,8 +38,8 @@ struct Step {
     run: fn(&Context, &Selection) -> Result<()>,
 }
 
-/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom, sim and fuzz
-/// need their own, because their flags change the code.
+/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom and fuzz need
+/// their own, because their flags change the code.
 const STEPS: &[Step] = &[
     Step {
         name: TOOLS,
@@ -68,7 +68,7 @@ const STEPS: &[Step] = &[
         about: "the crates' documentation, warnings are errors",
         run: |c, _| doc(c),
     },
-    Step { name: "build", about: "the server and all tests", run: build },
+    Step { name: "build", about: "the server, all tests and the simulator", run: build },
     Step {
         name: "loom",
         about: "models of the hand-overs between threads",
@@ -84,11 +84,7 @@ const STEPS: &[Step] = &[
         about: "instructions per request against bench/budgets.toml",
         run: |c, _| cost::check(c),
     },
-    Step {
-        name: "fuzz",
-        about: "every fuzz target for a while",
-        run: |c, s| fuzz::run(c, None, fuzz_seconds(s)),
-    },
+    Step { name: "fuzz", about: "fuzz targets for a while", run: |c, s| fuzz(c, s.long) },
     Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "torture",
@@ -246,8 +242,10 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-fn fuzz_seconds(selection: &Selection) -> u32 {
-    if selection.long { 600 } else { 10 }
+fn fuzz(context: &Context, long: bool) -> Result<()> {
+    let (targets, seconds) =
+        if long { (fuzz::Targets::All, 600) } else { (fuzz::Targets::Quick, 10) };
+    fuzz::run(context, targets, seconds)
 }
 
 fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
@@ -255,7 +253,11 @@ fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
 }
 
 fn clippy(context: &Context) -> Result<()> {
-    cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
+    cargo(
+        context,
+        &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+    )?;
+    sim::clippy(context)
 }
 
 fn doc(context: &Context) -> Result<()> {
@@ -266,6 +268,7 @@ fn doc(context: &Context) -> Result<()> {
 /// Not the examples: `clippy` checks them, and `cost` builds them in a profile of its own.
 fn build(context: &Context, selection: &Selection) -> Result<()> {
     cargo(context, &["test", "--workspace", "--locked", "--no-run", "--lib", "--bins", "--tests"])?;
+    sim::build(context)?;
     // With the tests it is there already, unless it is the released one.
     selection.server().build(context).map(drop)
 }

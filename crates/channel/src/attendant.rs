@@ -16,7 +16,7 @@ pub struct Attendant<W> {
 /// Where things are handed to it.
 pub struct Desk<W> {
     to: Sender<W>,
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     thread: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -24,7 +24,7 @@ impl<W> Clone for Desk<W> {
     fn clone(&self) -> Desk<W> {
         Desk {
             to: self.to.clone(),
-            #[cfg(sim)]
+            #[cfg(feature = "sim")]
             thread: std::sync::Arc::clone(&self.thread),
         }
     }
@@ -40,7 +40,7 @@ impl<W> Desk<W> {
     /// Hands something in, without waiting. After the end of the thread it is dropped.
     pub fn hand_in(&self, work: W) {
         let _ = self.to.send(work);
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         memory::sim::wake(self.thread.load(std::sync::atomic::Ordering::Relaxed));
     }
 }
@@ -58,7 +58,7 @@ impl<W: Send + 'static> Attendant<W> {
         let (to, inbox) = channel();
         let desk = Desk {
             to,
-            #[cfg(sim)]
+            #[cfg(feature = "sim")]
             thread: std::sync::Arc::default(),
         };
         let act = make(desk.clone());
@@ -82,7 +82,7 @@ impl<W: Send + 'static> Attendant<W> {
     }
 }
 
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 fn begin<W: Send + 'static>(
     name: &str,
     _: &Desk<W>,
@@ -93,7 +93,7 @@ fn begin<W: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(run)
 }
 
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 fn begin<W: Send + 'static>(
     name: &str,
     desk: &Desk<W>,

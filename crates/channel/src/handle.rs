@@ -104,7 +104,7 @@ pub(crate) struct EventBell(pub(crate) OwnedFd);
 
 impl Bell for EventBell {
     fn ring(&self) {
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         memory::sim::bell();
         // It fails only when the counter is full, and then the channel is awake already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
@@ -209,7 +209,7 @@ impl<H: Handler> Channel<H> {
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| system(error.into()))?;
         let inbox = Arc::new(Mailbox::new(EventBell(bell)));
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         let thread = {
             let (ready, started) = one_shot();
             let (theirs, thread_config) = (Arc::clone(&inbox), config.clone());
@@ -228,7 +228,7 @@ impl<H: Handler> Channel<H> {
             started.wait().expect("the thread answers before it ends")?;
             thread
         };
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         let thread = {
             let mut worker = prepare(&config, Arc::clone(&inbox), stats)?;
             Thread::new(&format!("channel-{index}"), Box::new(move || worker.step()))

@@ -8,7 +8,7 @@
 use memory::IoBuf;
 
 /// How many the queues of a channel share. More such commands at once wait, counted as "no DMA resource". In a simulation they are to run out.
-const COUNT: usize = if cfg!(sim) { 4 } else { 128 };
+const COUNT: usize = if cfg!(feature = "sim") { 4 } else { 128 };
 /// Segments of the longest chain: [`uring::Op::MAX_BUFS`] of data, header, status, and a few that a region border splits.
 pub const LIST_SEGMENTS: usize = 1024 + 8;
 

@@ -89,7 +89,7 @@ impl<T> Drop for OneShot<T> {
         let mut answer = self.0.0.lock().expect("no panic while the lock is held");
         answer.closed = true;
         // In a simulation nobody sleeps for it.
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         self.0.1.notify_one();
         if let Some(then) = answer.then.take() {
             let value = answer.value.take();
@@ -106,11 +106,11 @@ impl<T> Pending<T> {
     pub fn wait(self) -> Option<T> {
         let mut answer = self.0.0.lock().expect("no panic while the lock is held");
         while !answer.closed {
-            #[cfg(not(sim))]
+            #[cfg(not(feature = "sim"))]
             {
                 answer = self.0.1.wait(answer).expect("no panic while the lock is held");
             }
-            #[cfg(sim)]
+            #[cfg(feature = "sim")]
             {
                 drop(answer);
                 memory::sim::others();

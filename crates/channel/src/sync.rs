@@ -2,23 +2,23 @@
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
 
 /// A thread of a channel's or an attendant's.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) type Thread = std::thread::JoinHandle<()>;
 
 /// The same in a simulation: has a turn when it is picked, until a turn says that it was the last.
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub(crate) struct Thread {
     id: u64,
     over: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 impl Thread {
     pub(crate) fn new(name: &str, mut turn: Box<dyn FnMut() -> bool>) -> Thread {
         let over = std::sync::Arc::<std::sync::atomic::AtomicBool>::default();

@@ -130,7 +130,7 @@ impl<H: Handler> Worker<H> {
     }
 
     /// Until [`Message::Exit`].
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     pub(crate) fn run(&mut self) {
         while self.step() {}
     }
@@ -148,7 +148,7 @@ impl<H: Handler> Worker<H> {
             let now_ns = clock::to_ns(self.io.now);
             match self.waiter.idle(now_ns) {
                 // In a simulation, others have their turn at once.
-                Decision::Look if cfg!(sim) => {}
+                Decision::Look if cfg!(feature = "sim") => {}
                 Decision::Look => std::hint::spin_loop(),
                 Decision::Sleep => self.sleep(),
             }

@@ -34,7 +34,7 @@ pub mod supervisor;
 pub mod tokens;
 pub mod trail;
 mod trouble;
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 mod turns;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub mod turns;

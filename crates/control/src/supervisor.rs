@@ -600,7 +600,7 @@ impl SupervisorThread {
     fn lend(&self, link: &mut dyn Link) -> Result<(), LinkError> {
         grants(&self.grants).add(&granted(&self.wanted, self.launcher.socket(), None));
         // It opens what it has to by itself.
-        if cfg!(sim) {
+        if cfg!(feature = "sim") {
             return Ok(());
         }
         let tokens = Arc::clone(&self.tokens);

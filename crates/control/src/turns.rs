@@ -2,7 +2,7 @@
 //!
 //! In a simulation a thread is a turn-taker, time is the simulation's, and numbers are its seed's.
 
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 use rustix::event::Timespec;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) trait Attends: Send + 'static {
 }
 
 /// Starts a thread, which ends when it says so or when nobody can send it anything any more.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn start<A: Attends>(
     name: String,
     inbox: Receiver<A::Message>,
@@ -47,13 +47,13 @@ pub(crate) fn start<A: Attends>(
 }
 
 /// Does something on a thread of its own, which nobody waits for.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn apart(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
 /// Does something on a thread of its own when something is so. `is_so` waits for it at most for so long; for ever if nothing is said.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn when(
     name: &str,
     is_so: impl Fn(Option<&Timespec>) -> bool + Send + 'static,
@@ -67,7 +67,7 @@ pub(crate) fn when(
 }
 
 /// The time.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
@@ -78,23 +78,23 @@ pub(crate) fn since(then: Instant) -> Duration {
 }
 
 /// Does what waits for a disk, while other tasks go on.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(work)
 }
 
 /// A number that no other server has drawn: the standard library's hashers begin with random keys of the system.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn fresh_number() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub(crate) use simulated::{apart, blocking, fresh_number, now, start, when};
 
 /// The same in a simulation.
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub mod simulated {
     use super::Attends;
     use protocol::sim;

@@ -97,7 +97,7 @@ impl Acceptor {
     }
 
     /// Ends the thread.
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     pub(crate) fn stop(&self) {
         locked(&self.waiting.entries).ended = true;
         self.waiting.wake();

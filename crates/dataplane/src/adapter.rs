@@ -26,7 +26,7 @@ use vhost::vhost_user::{BackendReqHandler, Error};
 mod condition;
 mod ended;
 mod event;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 mod simulated;
 
 pub(crate) use condition::Condition;

@@ -174,7 +174,7 @@ impl Journal {
     /// Said by a channel.
     pub(crate) fn queue_broke(&self, queue: u16, why: String) {
         // A simulation has one thread.
-        if let Some(left_out) = self.take().filter(|_| !cfg!(sim)) {
+        if let Some(left_out) = self.take().filter(|_| !cfg!(feature = "sim")) {
             let adapter = self.adapter.clone();
             // The thread ends with the process.
             let _ = self.relay.0.send(Broken { adapter, queue, why, left_out });

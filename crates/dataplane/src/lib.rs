@@ -45,7 +45,7 @@ mod queues;
 mod server;
 mod session;
 mod shares;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub mod sim;
 mod storage;
 mod turns;
@@ -56,6 +56,10 @@ use std::path::PathBuf;
 use protocol::message::CONFINED;
 
 pub use plane::{Plane, PlaneError};
+
+/// Whether the kernel below this is the simulator's, which keeps nothing of what it is given.
+pub const SIMULATED: bool = cfg!(feature = "sim");
+
 pub use pool::RescuedLu;
 pub use pool::format::Uuid;
 pub use pool_io::{Rescued, rescue};

@@ -30,17 +30,17 @@ use protocol::message::{
     Status, VERSION, VolumeStatus,
 };
 use protocol::stats::CHANNELS_MAX;
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 use protocol::stats::StatsRegion;
 
 use crate::Options;
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 use crate::acceptor::Acceptor;
 use crate::acceptor::Entry;
 use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 use crate::journal::Relay;
 use crate::lock::locked;
 use crate::outside::Outside;
@@ -152,7 +152,7 @@ fn at_once<A: Sync, T: Send>(all: &[A], work: impl Fn(&A) -> T + Sync) -> Vec<T>
     if let [one] = all {
         return vec![work(one)];
     }
-    if cfg!(sim) {
+    if cfg!(feature = "sim") {
         return all.iter().map(work).collect();
     }
     let work = &work;
@@ -223,9 +223,9 @@ impl Plane {
         let count = options.channel_count().min(CHANNELS_MAX as u32);
         let balancer =
             Balancer::new().map_err(|source| ChannelError::System { index: 0, source })?;
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         let stats = crate::sim::stats();
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         let stats = Arc::new(StatsRegion::create(count as usize)?);
         let channel = |index: u32| {
             let cpu = cpus.get(index as usize % cpus.len().max(1)).copied();
@@ -243,16 +243,16 @@ impl Plane {
         let services = Services::start(&channels)
             .map_err(|source| ChannelError::System { index: 0, source })?;
         let services = Arc::new(services);
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         let (relay, acceptor) = crate::sim::common();
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         let relay = Relay::start().map_err(|source| ChannelError::System { index: 0, source })?;
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         let acceptor =
             Acceptor::start().map_err(|source| ChannelError::System { index: 0, source })?;
         let outside = Arc::new(Outside::of(options.confine.is_some()));
         // Its ring is made before the process gives up making any.
-        let pools = if cfg!(sim) {
+        let pools = if cfg!(feature = "sim") {
             None
         } else {
             Some(Arc::new(Pools::start().map_err(PlaneError::Pools)?))
@@ -418,7 +418,7 @@ fn those<T, S>(
 }
 
 impl Plane {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     pub(crate) fn adapter(&self, name: &str) -> Option<Arc<Adapter>> {
         self.state().adapters.get(name).cloned()
     }
@@ -431,7 +431,7 @@ impl Plane {
     /// confined data plane. A thread of its own does it: no answer waits for a file system.
     fn look_after_sockets(&self) {
         // Nobody removes sockets there.
-        if cfg!(sim) {
+        if cfg!(feature = "sim") {
             return;
         }
         let Ok(mut lookout) = self.lookout.try_lock() else { return };
@@ -456,12 +456,12 @@ impl Plane {
 impl Drop for Plane {
     fn drop(&mut self) {
         // A dead process does nothing more.
-        if memory::is_ending() && cfg!(sim) {
+        if memory::is_ending() && cfg!(feature = "sim") {
             return self.context.services.stop();
         }
         self.balancer.stop();
         self.shut_down();
-        #[cfg(not(sim))]
+        #[cfg(not(feature = "sim"))]
         self.context.acceptor.stop();
         if let Some((thread, _)) = locked(&self.lookout).take() {
             let _ = thread.join();

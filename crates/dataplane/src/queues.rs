@@ -615,7 +615,7 @@ impl Queues {
     }
 
     /// What was counted for a queue.
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     pub(crate) fn counted(&self, index: usize) -> Option<QueueStats> {
         self.stats[index]
     }

@@ -5,25 +5,25 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// A thread that was begun.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) type Thread = std::thread::JoinHandle<()>;
 
 /// Does something on a thread of its own.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
 /// What comes within so much time.
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub(crate) fn wait<T>(over: &Receiver<T>, time: Duration) -> Option<T> {
     over.recv_timeout(time).ok()
 }
 
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub(crate) use simulated::{Thread, spawn, wait};
 
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 mod simulated {
     use super::{Duration, Receiver, io};
     use memory::sim;

@@ -216,7 +216,7 @@ impl Manager {
         match keep::write(&path, state) {
             Ok(()) => true,
             // A simulation has it fail all the time.
-            Err(_) if cfg!(sim) => false,
+            Err(_) if cfg!(feature = "sim") => false,
             Err(error) => {
                 eprintln!(
                     "unit {name}: its reservations cannot be kept in {}: {error}; the client was told that its command failed",

@@ -17,7 +17,7 @@ const NOWHERE: libc::off64_t = libc::off64_t::MAX - (1 << 16);
 ///
 /// What says nothing of the file: the kernel has no such call, or the descriptor cannot be asked.
 pub fn has_lost(file: BorrowedFd<'_>) -> io::Result<bool> {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     if let Some(lost) = crate::sim::has_lost(file) {
         return Ok(lost);
     }

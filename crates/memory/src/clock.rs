@@ -53,7 +53,7 @@ fn monotonic() -> u64 {
 
 fn scale() -> &'static Scale {
     SCALE.get_or_init(|| {
-        if cfg!(sim) || !has_constant_tsc() {
+        if cfg!(feature = "sim") || !has_constant_tsc() {
             return Scale { tsc: false, per_second: 1_000_000_000, ns_shift32: 1 << 32 };
         }
         let (begin, first) = (Instant::now(), tsc());
@@ -74,9 +74,9 @@ fn scale() -> &'static Scale {
 #[inline]
 #[must_use]
 pub fn ticks() -> u64 {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     return crate::sim::now_ns();
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     if scale().tsc { tsc() } else { monotonic() }
 }
 
@@ -84,9 +84,9 @@ pub fn ticks() -> u64 {
 #[inline]
 #[must_use]
 pub fn instant() -> Instant {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     return crate::sim::instant();
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     Instant::now()
 }
 
@@ -94,9 +94,9 @@ pub fn instant() -> Instant {
 #[inline]
 #[must_use]
 pub fn boot_ns() -> u64 {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     return crate::sim::now_ns();
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
@@ -105,9 +105,9 @@ pub fn boot_ns() -> u64 {
 
 /// Sleeps on this thread: `std::thread::sleep`, or the others of a simulation go on meanwhile.
 pub fn sleep(time: Duration) {
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     std::thread::sleep(time);
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     crate::sim::sleep(time);
 }
 

@@ -92,7 +92,7 @@ impl Drop for Lasting {
                 LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(piece);
             }
         };
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         if crate::sim::bury(leave) {
             return;
         }

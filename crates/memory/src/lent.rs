@@ -121,7 +121,7 @@ impl Drop for Lent {
                 ranges(|left| left.give(start, whole_pages(len)));
             }
         };
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         if crate::sim::bury(leave) {
             return;
         }

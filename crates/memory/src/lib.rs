@@ -31,7 +31,7 @@ pub mod namespace;
 pub mod packet;
 pub mod random;
 mod shown;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub mod sim;
 pub mod tap;
 pub mod xdp;
@@ -40,9 +40,9 @@ pub mod xdp;
 #[inline(always)]
 #[must_use]
 pub fn planted(fault: &str) -> bool {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     return sim::planted(fault);
-    #[cfg(not(sim))]
+    #[cfg(not(feature = "sim"))]
     {
         let _ = fault;
         false
@@ -52,7 +52,7 @@ pub fn planted(fault: &str) -> bool {
 /// Whether what is dropped now belongs to a process that is about to end: it unwinds, or a simulated one has died.
 #[must_use]
 pub fn is_ending() -> bool {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     if sim::dead() {
         return true;
     }

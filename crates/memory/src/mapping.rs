@@ -242,7 +242,7 @@ impl Drop for Mapping {
             let result = rustix::mm::munmap(ptr::with_exposed_provenance_mut(start), len);
             debug_assert!(result.is_ok(), "munmap: {result:?}");
         };
-        #[cfg(sim)]
+        #[cfg(feature = "sim")]
         if crate::sim::bury(unmap) {
             return;
         }

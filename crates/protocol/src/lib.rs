@@ -23,7 +23,7 @@ pub mod stats;
 pub use memory::inherited;
 /// For the control process, which has nothing else to do with that crate.
 pub use memory::planted;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub use memory::sim;
 
 /// Now, as messages, statistics and events say when something was: in milliseconds since 1970, by the host's clock, which may be set back.

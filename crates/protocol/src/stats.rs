@@ -193,7 +193,7 @@ impl StatsRegion {
     }
 
     /// As if it had just been made: what a simulation has for each of its processes, since the mapping stays for ever. Nobody writes to it.
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     pub fn renew(&self) {
         let mut slots = self.slots();
         for words in (0..slots.next).map(|index| self.words_of(index)) {

@@ -21,6 +21,8 @@ mod plan;
 mod progress;
 mod scratch;
 
+const _: () = assert!(!dataplane::SIMULATED, "a server is built without the simulator's features");
+
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::{Cli, Command};

@@ -52,11 +52,11 @@ pub mod inline;
 pub mod message;
 #[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
 mod op;
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 mod ring;
 #[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel needs no flags"))]
 mod setup;
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub mod sim;
 
 pub mod thread;
@@ -64,11 +64,11 @@ pub mod thread;
 pub use error::{Full, RingError};
 pub use files::FileSlot;
 pub use op::{Op, WriteFlags};
-#[cfg(not(sim))]
+#[cfg(not(feature = "sim"))]
 pub use ring::{Completion, Ring};
 pub use setup::{RingConfig, Rung};
-#[cfg(sim)]
+#[cfg(feature = "sim")]
 pub use sim::{Completion, Ring};
 
-#[cfg(all(test, not(sim)))]
+#[cfg(all(test, not(feature = "sim")))]
 mod tests;

@@ -71,7 +71,7 @@ const AT_USED_IDX: usize = 14;
 pub(crate) fn crash_point() {
     #[cfg(test)]
     tests::maybe_crash();
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::point();
 }
 
@@ -251,7 +251,7 @@ impl InflightQueue {
     }
 
     /// How many heads are in flight, and where the used index stood then, as far as can be told without the ring.
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     pub fn recorded(&self) -> (u16, u16) {
         let heads = self.get16(AT_DESC_NUM).min(self.capacity);
         let heads = if self.get16(AT_VERSION) == VERSION { heads } else { 0 };

@@ -26,7 +26,7 @@ struct Had {
 
 /// What the clients of data planes that died have not found again, by adapter.
 #[derive(Default)]
-pub struct Again(BTreeMap<String, BTreeMap<Place, Had>>);
+pub(super) struct Again(BTreeMap<String, BTreeMap<Place, Had>>);
 
 /// The units that an adapter shows.
 fn units(spec: &AdapterSpec) -> BTreeMap<Place, &String> {
@@ -54,12 +54,12 @@ fn shows(status: &Status, adapter: &str) -> Option<BTreeSet<Place>> {
 }
 
 impl Again {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The data plane is about to die: who has a client now, and what it has.
-    pub fn part(&mut self, wanted: &Wanted, status: &Status) {
+    pub(super) fn part(&mut self, wanted: &Wanted, status: &Status) {
         for adapter in planes::adapters().0 {
             let Some(there) = shows(status, &adapter) else { continue };
             let mut had = is_to_show(wanted, &adapter);
@@ -71,7 +71,7 @@ impl Again {
     }
 
     /// Whoever can connects again.
-    pub fn come(&self) {
+    pub(super) fn come(&self) {
         let Some(handler) = planes::handler().filter(|_| !planes::is_silent()) else { return };
         for name in self.0.keys() {
             let is_there = planes::with(|plane| plane.clients.contains_key(name));
@@ -84,7 +84,7 @@ impl Again {
     }
 
     /// Those that have come again find what they had, where they are to have it still.
-    pub fn look(&mut self, wanted: &Wanted, status: &Status) -> Result<(), String> {
+    pub(super) fn look(&mut self, wanted: &Wanted, status: &Status) -> Result<(), String> {
         let (connected, _) = planes::adapters();
         let mut wrong = None;
         self.0.retain(|adapter, had| {

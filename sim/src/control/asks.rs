@@ -12,7 +12,7 @@ use memory::sim;
 
 /// What a caller asks.
 #[derive(Debug, Clone)]
-pub enum Ask {
+pub(super) enum Ask {
     Create(Object, String, Attributes),
     Set(Object, String, BTreeMap<String, Option<Value>>),
     Remove(Object, String),
@@ -21,7 +21,7 @@ pub enum Ask {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     Done,
     Refused,
     /// It may have been done or not.
@@ -30,7 +30,7 @@ pub enum End {
 
 /// An ask in the course of a run.
 #[derive(Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     pub number: u64,
     pub ask: Ask,
     pub options: ChangeOptions,
@@ -50,11 +50,11 @@ thread_local! {
     static ASKED: RefCell<Vec<Asked>> = const { RefCell::new(Vec::new()) };
 }
 
-pub fn new() {
+pub(super) fn new() {
     ASKED.take();
 }
 
-pub fn with<T>(act: impl FnOnce(&mut Vec<Asked>) -> T) -> T {
+pub(super) fn with<T>(act: impl FnOnce(&mut Vec<Asked>) -> T) -> T {
     ASKED.with_borrow_mut(act)
 }
 
@@ -68,12 +68,12 @@ thread_local! {
     static MARKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-pub fn begin_marks() {
+pub(super) fn begin_marks() {
     MARKS.set(0);
 }
 
 /// The attribute in which an object has its mark.
-pub fn marked(object: Object) -> Option<&'static str> {
+pub(super) fn marked(object: Object) -> Option<&'static str> {
     match object {
         Object::Volume => Some("limit_iops"),
         Object::Adapter => Some("client_name"),
@@ -89,7 +89,7 @@ fn marking(object: Object, mark: u64) -> Value {
 }
 
 /// The mark of an object, if it has one.
-pub fn mark_of(object: Object, set: &Attributes) -> Option<u64> {
+pub(super) fn mark_of(object: Object, set: &Attributes) -> Option<u64> {
     match set.get(marked(object)?)? {
         Value::Number(number) => number.checked_sub(1_000_000_000),
         Value::Text(text) => text.strip_prefix('m')?.parse().ok(),
@@ -98,7 +98,7 @@ pub fn mark_of(object: Object, set: &Attributes) -> Option<u64> {
 }
 
 /// Objects that there may be.
-pub const NAMES: [(Object, &str); 15] = [
+pub(super) const NAMES: [(Object, &str); 15] = [
     (Object::Volume, "v0"),
     (Object::Volume, "v1"),
     (Object::Volume, "v2"),
@@ -198,7 +198,7 @@ fn changed(object: Object, folder: &str) -> Option<(String, Option<Value>)> {
 }
 
 /// A configuration with everything that goes together: no volume is written by two.
-pub fn whole(folder: &str) -> Desired {
+pub(super) fn whole(folder: &str) -> Desired {
     let mut wanted = Desired::default();
     for (object, name) in NAMES.into_iter().filter(|(_, name)| !["b1", "m1"].contains(name)) {
         wanted[object].insert(name.to_owned(), made(object, name, folder));
@@ -221,7 +221,7 @@ pub fn whole(folder: &str) -> Desired {
 }
 
 /// Draws what is asked next; `known` is what the caller read a while ago.
-pub fn draw(number: u64, known: &Desired, folder: &str) -> Asked {
+pub(super) fn draw(number: u64, known: &Desired, folder: &str) -> Asked {
     let mut marks = BTreeMap::new();
     let mut give = |object: Object, name: &str, set: &mut Attributes| {
         if let Some(attribute) = marked(object) {
@@ -301,7 +301,7 @@ pub fn draw(number: u64, known: &Desired, folder: &str) -> Asked {
 
 impl Asked {
     /// What it gives to an object.
-    pub fn of(&self, object: Object, name: &str) -> Option<&Attributes> {
+    pub(super) fn of(&self, object: Object, name: &str) -> Option<&Attributes> {
         match &self.ask {
             Ask::Create(of, its, set) => (*of == object && its == name).then_some(set),
             Ask::Apply(wanted, _) => wanted[object].get(name),
@@ -310,7 +310,7 @@ impl Asked {
     }
 
     /// Whether it may take an adapter from its client.
-    pub fn takes(&self, adapter: &str) -> bool {
+    pub(super) fn takes(&self, adapter: &str) -> bool {
         match &self.ask {
             // It is taken back.
             Ask::Create(object, name, _) => *object == Object::Adapter && name == adapter,
@@ -321,7 +321,7 @@ impl Asked {
         }
     }
 
-    pub fn tell(&self) -> String {
+    pub(super) fn tell(&self) -> String {
         let of = |set: &Attributes| {
             let all = set.iter().map(|(name, value)| format!("{name}={value}"));
             all.collect::<Vec<_>>().join(" ")
@@ -354,7 +354,7 @@ impl Asked {
 }
 
 /// What is asked of a server; the answer.
-pub async fn carry_out(
+pub(super) async fn carry_out(
     server: &control::server::Server,
     ask: Ask,
     options: ChangeOptions,

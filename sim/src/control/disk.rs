@@ -30,27 +30,27 @@ thread_local! {
 }
 
 /// A new disk, with nothing on it.
-pub fn new() {
+pub(super) fn new() {
     DISK.set(Disk::default());
 }
 
 /// The process of this life begins.
-pub fn begin(life: u64) {
+pub(super) fn begin(life: u64) {
     DISK.with_borrow_mut(|disk| (disk.life, disk.dies_in) = (life, None));
 }
 
 /// It dies in its so-many-th write or sync from now on.
-pub fn dies_in(count: Option<u64>) {
+pub(super) fn dies_in(count: Option<u64>) {
     DISK.with_borrow_mut(|disk| disk.dies_in = count);
 }
 
 /// Writes and syncs fail, once in so many.
-pub fn fails(every: u64) {
+pub(super) fn fails(every: u64) {
     DISK.with_borrow_mut(|disk| disk.errors = every);
 }
 
 /// The power is lost: of what was not synced each sector is there or not.
-pub fn lose_power() {
+pub(super) fn lose_power() {
     DISK.with_borrow_mut(|disk| {
         let len = if sim::once_in(2) { disk.platter.len() } else { disk.cache.len() };
         disk.platter.resize(len.max(disk.platter.len()), 0);
@@ -72,7 +72,7 @@ pub fn lose_power() {
 
 /// Whose the disk is, in one life of its process.
 #[derive(Debug, Clone)]
-pub struct Medium {
+pub(super) struct Medium {
     pub life: u64,
 }
 

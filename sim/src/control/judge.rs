@@ -18,7 +18,7 @@ use super::asks::{self, Ask, Asked, End};
 use super::{clean, kept, planes};
 
 /// How an ask has ended by its answer. One that was not to wait for the end is followed to it.
-pub async fn end_of(
+pub(super) async fn end_of(
     server: &Server,
     answer: &Result<Done, ApiError>,
     dry_run: bool,
@@ -66,12 +66,12 @@ pub async fn end_of(
 }
 
 /// What is there is asked for again.
-pub fn idle(number: u64, state: &Desired) -> Asked {
+pub(super) fn idle(number: u64, state: &Desired) -> Asked {
     apply(number, state.clone())
 }
 
 /// A configuration is asked for, all of it.
-pub fn apply(number: u64, state: Desired) -> Asked {
+pub(super) fn apply(number: u64, state: Desired) -> Asked {
     let of = |(object, name): (Object, &str)| {
         let mark = state[object].get(name).and_then(|set| asks::mark_of(object, set));
         asks::marked(object).is_some().then(|| ((object, name.to_owned()), mark))
@@ -81,7 +81,7 @@ pub fn apply(number: u64, state: Desired) -> Asked {
 }
 
 /// A volume of RAM was to become smaller while nobody was there to say that it cannot: somebody corrects that.
-pub fn correction(number: u64, desired: &Desired) -> Option<Asked> {
+pub(super) fn correction(number: u64, desired: &Desired) -> Option<Asked> {
     let status = planes::status()?;
     let larger = status.volumes.iter().find_map(|volume| {
         let set = desired[Object::Volume].get(&volume.spec.name)?;
@@ -116,7 +116,7 @@ fn plain(number: u64, ask: Ask) -> Asked {
 }
 
 /// Looks at everything.
-pub fn look(server: &Server, folder: &str, paths: &Paths) -> Result<(), String> {
+pub(super) fn look(server: &Server, folder: &str, paths: &Paths) -> Result<(), String> {
     let now = sim::now_ns();
     let desired = server.desired();
     // What nobody has an answer of is decided by now.
@@ -169,7 +169,7 @@ thread_local! {
 }
 
 /// A run begins.
-pub fn new() {
+pub(super) fn new() {
     REST.set(0);
 }
 

@@ -31,27 +31,27 @@ thread_local! {
     static BOOK: RefCell<Book> = RefCell::default();
 }
 
-pub fn new() {
+pub(super) fn new() {
     BOOK.set(Book::default());
 }
 
 /// What was wrong.
-pub fn finding() -> Option<String> {
+pub(super) fn finding() -> Option<String> {
     BOOK.with_borrow(|book| book.finding.clone())
 }
 
 /// How often something was kept.
-pub fn commits() -> u64 {
+pub(super) fn commits() -> u64 {
     BOOK.with_borrow(|book| book.commits)
 }
 
 /// What is kept for certain.
-pub fn certain() -> Desired {
+pub(super) fn certain() -> Desired {
     BOOK.with_borrow(|book| book.certain.0.clone())
 }
 
 /// Whether the end of an operation or what was learned is not kept: a disk that failed then did not take it, and the next change writes it.
-pub fn lags() -> bool {
+pub(super) fn lags() -> bool {
     BOOK.with_borrow(|book| {
         let goes_on = book.certain.1.operations.values().any(|it| !it.step.has_ended());
         goes_on || !book.maybe.is_empty()
@@ -59,12 +59,12 @@ pub fn lags() -> bool {
 }
 
 /// Whether a change was refused since the store could not keep it.
-pub fn is_of_the_store(refusal: &ApiError) -> bool {
+pub(super) fn is_of_the_store(refusal: &ApiError) -> bool {
     refusal.message.starts_with("the store ")
 }
 
 /// Which volume of this name there is now: each that is made has another number.
-pub fn volume(name: &str) -> u64 {
+pub(super) fn volume(name: &str) -> u64 {
     BOOK.with_borrow(|book| book.volumes.get(name).copied().unwrap_or(0))
 }
 
@@ -135,7 +135,7 @@ impl Book {
 }
 
 /// The store of one life of the server.
-pub struct Kept {
+pub(super) struct Kept {
     pub store: RedbStore,
     pub life: u64,
 }

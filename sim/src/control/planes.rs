@@ -22,7 +22,7 @@ use protocol::socket::{FrameError, MESSAGE_BYTES_MAX};
 
 /// The data plane of a run.
 #[derive(Default)]
-pub struct Plane {
+pub(super) struct Plane {
     handler: Option<Rc<Handler>>,
     pid: u32,
     socket: PathBuf,
@@ -51,39 +51,39 @@ thread_local! {
     static PLANE: RefCell<Plane> = RefCell::default();
 }
 
-pub fn with<T>(act: impl FnOnce(&mut Plane) -> T) -> T {
+pub(super) fn with<T>(act: impl FnOnce(&mut Plane) -> T) -> T {
     PLANE.with_borrow_mut(act)
 }
 
 /// Nothing runs.
-pub fn new(socket: PathBuf) {
+pub(super) fn new(socket: PathBuf) {
     PLANE.set(Plane { socket, pid: 1000, ..Plane::default() });
 }
 
 /// What runs, if anything does.
-pub fn handler() -> Option<Rc<Handler>> {
+pub(super) fn handler() -> Option<Rc<Handler>> {
     with(|plane| plane.handler.clone())
 }
 
-pub fn is_silent() -> bool {
+pub(super) fn is_silent() -> bool {
     with(|plane| plane.silent)
 }
 
-pub fn be_silent(silent: bool) {
+pub(super) fn be_silent(silent: bool) {
     with(|plane| plane.silent = silent);
 }
 
 /// It is to die, if it lives.
-pub fn doom() {
+pub(super) fn doom() {
     with(|plane| plane.doomed = plane.handler.is_some());
 }
 
-pub fn is_doomed() -> bool {
+pub(super) fn is_doomed() -> bool {
     with(|plane| plane.doomed && plane.handler.is_some())
 }
 
 /// It dies, with nobody in the middle of something in it.
-pub fn die() {
+pub(super) fn die() {
     let (handler, lines) = with(|plane| {
         (plane.silent, plane.doomed) = (false, false);
         plane.clients.clear();
@@ -102,7 +102,7 @@ pub fn die() {
 }
 
 /// Its account of itself, with the number of its process.
-pub fn status() -> Option<Status> {
+pub(super) fn status() -> Option<Status> {
     Some(own(handler()?.status()))
 }
 
@@ -112,7 +112,7 @@ fn own(status: Status) -> Status {
 }
 
 /// Starts and reaches it, for one life of the server.
-pub struct Hand {
+pub(super) struct Hand {
     pub life: u64,
 }
 
@@ -385,7 +385,7 @@ impl Link for Line {
 }
 
 /// Adapters that have a client now, and that could have one.
-pub fn adapters() -> (BTreeSet<String>, BTreeSet<String>) {
+pub(super) fn adapters() -> (BTreeSet<String>, BTreeSet<String>) {
     let has: BTreeSet<String> = with(|plane| plane.clients.keys().cloned().collect());
     let all = status().map(|status| status.adapters).unwrap_or_default();
     let all = all.into_iter().map(|adapter| adapter.spec.name.clone());

@@ -43,7 +43,7 @@ pub(crate) fn memory(file: &File, files: &dyn Files) -> io::Result<FileIdentity>
 /// This boot of the host.
 pub(crate) fn boot(files: &dyn Files) -> io::Result<String> {
     let text = files.text(Path::new("/proc/sys/kernel/random/boot_id"))?;
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     let text = format!("{text} {}", memory::sim::boots());
     Ok(text.trim().to_owned())
 }

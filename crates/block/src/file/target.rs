@@ -103,7 +103,7 @@ pub(super) fn open<'a>(
             block_device,
             direct,
             // A simulation keeps its files there, as if on a disk.
-            inline: cfg!(not(sim)) && on_tmpfs(&file),
+            inline: cfg!(not(feature = "sim")) && on_tmpfs(&file),
             nowait: can_say(&file),
             sector: 1,
             physical_block_size: 4096,
@@ -311,7 +311,7 @@ fn choose(
 }
 
 fn set_direct(file: &File, on: bool) -> rustix::io::Result<()> {
-    if cfg!(sim) {
+    if cfg!(feature = "sim") {
         // A simulation's files are in a tmpfs, and the rules of direct I/O are kept by its kernel.
         return Ok(());
     }
@@ -332,7 +332,7 @@ pub(crate) fn on_tmpfs(file: &File) -> bool {
 /// How direct I/O must lie, or `None` when there is none. The kernel says so since Linux 6.1 (`STATX_DIOALIGN`); before,
 /// and where a file system does not answer, a device is asked for its sector size and a file is tried.
 fn direct_alignment(file: &File, block_device: bool) -> Option<Direct> {
-    if cfg!(sim) {
+    if cfg!(feature = "sim") {
         return Some(Direct { memory: 512, offset: 512 });
     }
     // A tmpfs accepts the flag and ignores it.

@@ -58,7 +58,7 @@ impl Witnesses {
     pub(super) fn open(file: &File, files: &dyn Files) -> std::io::Result<Witnesses> {
         // A simulation is the same on every machine.
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-        let count = if cfg!(sim) { 2 } else { cpus().min(COUNT_MAX) };
+        let count = if cfg!(feature = "sim") { 2 } else { cpus().min(COUNT_MAX) };
         Witnesses::some(file, count, files)
     }
 

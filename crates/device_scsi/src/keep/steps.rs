@@ -7,7 +7,7 @@ use std::path::Path;
 /// Stands between any two steps that a crash may separate, for the simulator; otherwise it is nothing.
 #[inline(always)]
 pub(super) fn crash_point() {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::point();
 }
 
@@ -15,7 +15,7 @@ pub(super) fn crash_point() {
 #[inline(always)]
 fn begin(of_folder: bool) -> Result<()> {
     crash_point();
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::folder::step(of_folder)?;
     let _ = of_folder;
     Ok(())
@@ -24,7 +24,7 @@ fn begin(of_folder: bool) -> Result<()> {
 /// A name is another one's, or nobody's.
 #[inline(always)]
 fn renamed() {
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::folder::renamed();
 }
 
@@ -50,7 +50,7 @@ pub(super) fn sync(file: &File) -> Result<()> {
         return Ok(());
     }
     file.sync_all()?;
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::folder::synced(file);
     Ok(())
 }
@@ -84,7 +84,7 @@ pub(super) fn settle(folder: &Path, by: impl FnOnce(&Path) -> Result<()>) -> Res
         return Ok(());
     }
     by(folder)?;
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::folder::folder_synced();
     Ok(())
 }
@@ -96,7 +96,7 @@ pub(super) fn sync_folder(folder: &Path, by: impl FnOnce(&Path) -> Result<()>) -
         return Ok(());
     }
     by(folder)?;
-    #[cfg(sim)]
+    #[cfg(feature = "sim")]
     memory::sim::folder::folder_synced();
     Ok(())
 }
