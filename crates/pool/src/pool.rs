@@ -47,10 +47,12 @@ mod effects;
 mod fault;
 mod layered;
 mod log;
+mod lookup;
 mod losses;
 mod lus;
 mod members;
 mod mends;
+mod missed;
 mod moves;
 mod open;
 mod paced;
@@ -72,17 +74,18 @@ pub use fault::Fault;
 pub(crate) use fault::Rule;
 use layered::{Layered, Part};
 use log::Log;
+pub use lookup::Lookup;
 use losses::{Held, Losses};
 use members::Members;
 pub use members::{Balance, Removal};
 use mends::Mends;
-pub use mends::Resync;
+pub use mends::{Resync, ResyncBlocks};
+use missed::Missed;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
 pub use paced::HeldCopy;
 pub use rescue::{Found, Rescue, RescuedLu, rescue};
 use returns::{Looked, Return};
 pub use shown::{Kept, KeptPart, Shown, Way, Words};
-pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
 use space::{Full, Promised};
 pub use space::{LuSpace, PvSpace, TierSpace};
@@ -407,6 +410,7 @@ pub struct Pool {
     losses: Losses,
     returning: Option<Return>,
     mends: Mends,
+    missed: Missed,
     /// Chunks whose next block waits for leave to be copied.
     held: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
@@ -503,6 +507,7 @@ impl Pool {
     }
 
     fn give_flush(&mut self, op: Op, pv: u16) {
+        self.missed.flushes(pv, self.number + 1);
         self.give(op, |op| Effect::Flush { op, pv });
     }
 
@@ -539,6 +544,9 @@ impl Pool {
             [Some(pv), None] if outcome == Outcome::Failed => Some(pv),
             _ => None,
         };
+        if let [Some(pv), None] = pvs {
+            self.missed.is_over(pv, op, outcome != Outcome::Failed);
+        }
         let mut lost = |held| failed.is_some_and(|pv| self.is_lost(pv, held));
         match what {
             Op::Data { write } if lost(Held::Data(write)) => {}

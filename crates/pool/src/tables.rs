@@ -161,12 +161,12 @@ impl Pv {
         self.whose.len() as u32
     }
 
-    /// The next chunk that is free and not in `taken`.
-    pub(crate) fn peek(&self, pv: u16, taken: &BTreeSet<ChunkId>) -> Option<ChunkId> {
+    /// The next chunk that is free and not `taken`.
+    pub(crate) fn peek(&self, pv: u16, taken: impl Fn(&ChunkId) -> bool) -> Option<ChunkId> {
         let count = self.whose.len() as u32;
         let mut turn = (self.hand..count).chain(0..self.hand);
         let free = |chunk: &u32| {
-            self.whose[*chunk as usize].0 == 0 && !taken.contains(&ChunkId { pv, chunk: *chunk })
+            self.whose[*chunk as usize].0 == 0 && !taken(&ChunkId { pv, chunk: *chunk })
         };
         turn.find(free).map(|chunk| ChunkId { pv, chunk })
     }
@@ -286,6 +286,12 @@ impl Tables {
         let legs = whose.filter(|(lu, _)| (1..SYSTEM).contains(lu));
         legs.map(|(lu, vchunk)| ((*lu, vchunk & !LEG_BIT), u8::from(vchunk & LEG_BIT != 0)))
             .collect()
+    }
+
+    /// Whether a chunk is there and nobody's.
+    pub(crate) fn is_free(&self, id: ChunkId) -> bool {
+        let pv = self.pvs.get(usize::from(id.pv));
+        pv.and_then(|pv| pv.whose.get(id.chunk as usize)).is_some_and(|(lu, _)| *lu == 0)
     }
 
     fn whose(&mut self, id: ChunkId) -> Option<&mut (u32, u32)> {

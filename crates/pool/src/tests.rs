@@ -12,6 +12,7 @@ mod full;
 mod layers;
 mod members;
 mod mirror;
+mod missed;
 mod opened;
 mod oracle;
 mod rescue;

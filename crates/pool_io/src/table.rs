@@ -287,17 +287,15 @@ pub struct TierView {
     pub paused: u64,
 }
 
-/// How far something is that moves chunks.
+/// How far something is that copies chunks, in blocks of 64 KiB: of what is not known block by block, all 1,024 of a chunk count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Chunks that are to move.
-    pub planned: u32,
-    /// Those that have, never more.
-    pub moved: u32,
-    /// How far those are that are on their way, in 1,024ths of a chunk.
-    pub parts: u32,
-    /// Those that could not be copied.
-    pub failed: u32,
+    /// Blocks that are to be copied.
+    pub planned: u64,
+    /// Those that are, never more.
+    pub moved: u64,
+    /// Those that could not be.
+    pub failed: u64,
     /// Seconds until it is over, at the pace that it has had within the last minute.
     pub left_s: Option<u64>,
 }

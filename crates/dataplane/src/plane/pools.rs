@@ -409,10 +409,9 @@ fn waits(pool: &str) -> impl FnMut(OpenEvent) {
 }
 
 fn progress(progress: pool_io::Progress) -> ProgressStatus {
-    let Progress { planned, moved, parts, failed, left_s } = progress;
+    let Progress { planned, moved, failed, left_s } = progress;
     let [planned_bytes, moved_bytes, failed_bytes] =
-        [planned, moved, failed].map(|chunks| u64::from(chunks) * CHUNK);
-    let moved_bytes = moved_bytes + u64::from(parts) * (CHUNK / 1024);
+        [planned, moved, failed].map(|blocks| blocks * pool::format::BLOCK_BYTES);
     ProgressStatus { planned_bytes, moved_bytes, failed_bytes, left_s }
 }
 

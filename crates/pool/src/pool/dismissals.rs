@@ -58,6 +58,7 @@ impl Pool {
         if let Some(leaving) = self.members.leaving.get_mut(&pv) {
             leaving.last = false;
         }
+        self.missed.forget_pv(pv);
         self.plan_mends();
         self.plan_dismissal(pv);
         self.retry_full();

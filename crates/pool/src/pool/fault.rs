@@ -144,6 +144,12 @@ pub(crate) enum Rule {
     SeenBefore,
     /// A superblock that failed on a PV is followed by another, and not by one beside it.
     FollowFailed,
+    /// What was written and not flushed when a PV was lost may not be there.
+    MissedCached,
+    /// … nor what was being written.
+    MissedUnderWay,
+    /// … nor what was written since.
+    MissedSince,
     /// A PV that was away is gone when what was on it is elsewhere.
     WholeBeforeGone,
 }

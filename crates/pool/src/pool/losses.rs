@@ -191,7 +191,9 @@ impl Pool {
         // What its own blocks are is said by the superblock that will count.
         let at_root = self.checkpoint.is_at_root();
         let superblock = if at_root { self.next_superblock() } else { &self.chosen.superblock };
-        self.tables.unload_pv(&superblock.clone(), pv);
+        let superblock = superblock.clone();
+        self.remember_legs(pv);
+        self.tables.unload_pv(&superblock, pv);
         self.checkpoint.forget_pv(pv);
         let works = |slot: &Slot| slot.pvs().any(|other| other == pv);
         let slots = self.slots.iter().filter(|(_, slot)| works(slot));

@@ -341,7 +341,8 @@ impl Pool {
                 }
                 for kind in copies.map_or(&[][..], |_| &[SystemKind::Journal, SystemKind::Lus]) {
                     let heir = copies?;
-                    let id = self.tables.pvs[usize::from(heir)].peek(heir, &self.taken)?;
+                    let id = self.free_chunk(heir)?;
+                    self.missed.is_taken(id);
                     self.tables.take_own(id);
                     superblock.extents.push(Own {
                         kind: *kind,

@@ -23,6 +23,10 @@ pub(super) struct Mends {
     paging: BTreeSet<(u32, u32)>,
     planned: u32,
     over: u32,
+    /// The same in blocks, and those of each chunk that is not whole so far, as it was when it was planned.
+    planned_blocks: u64,
+    over_blocks: u64,
+    blocks: BTreeMap<(u32, u32), u32>,
     /// Something has changed that may let a PV be whole.
     stirred: bool,
     /// A PV would be whole but for pages.
@@ -40,6 +44,17 @@ pub struct Resync {
     pub failed: u32,
 }
 
+/// The same in blocks of 64 KiB: of chunks of which it is known what a leg missed, those alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResyncBlocks {
+    /// Those that are to be copied, since there was last nothing to do.
+    pub planned: u64,
+    /// Those that are, never more; also of chunks that are not over.
+    pub copied: u64,
+    /// Those of chunks that could not be copied.
+    pub failed: u64,
+}
+
 impl Mends {
     /// Those of a pool that is being opened.
     pub(super) fn of(tables: &Tables) -> Mends {
@@ -47,11 +62,6 @@ impl Mends {
         let pairs = |key: &&(u32, u32)| tables.lus.get(&key.0).is_some_and(|lu| lu.legs > 1);
         let pages = tables.changed.slots.iter().filter(pairs).copied().collect();
         Mends { differ: tables.active_pairs(), pages, ..Mends::default() }
-    }
-
-    /// Chunks that are being made whole.
-    pub(super) fn going(&self) -> impl Iterator<Item = &(u32, u32)> {
-        self.going.iter()
     }
 
     pub(super) fn stir(&mut self) {
@@ -142,12 +152,19 @@ impl Pool {
         let mends = &mut self.mends;
         mends.failed.clear();
         if mends.going.is_empty() {
-            (mends.planned, mends.over) = (0, 0);
+            (mends.planned, mends.over, mends.over_blocks) = (0, 0, 0);
         }
         let before = mends.todo.len();
         mends.todo = todo.difference(&mends.going).copied().collect();
         mends.planned = (mends.planned + mends.todo.len() as u32).saturating_sub(before as u32);
         mends.stirred = true;
+        let todo = self.mends.todo.iter().map(|key| (*key, self.blocks_to_copy(*key)));
+        let mut blocks: BTreeMap<(u32, u32), u32> = todo.collect();
+        let mends = &mut self.mends;
+        let going = mends.going.iter().filter_map(|key| Some((*key, *mends.blocks.get(key)?)));
+        blocks.extend(going);
+        let left: u64 = blocks.values().map(|blocks| u64::from(*blocks)).sum();
+        (mends.blocks, mends.planned_blocks) = (blocks, mends.over_blocks + left);
     }
 
     /// Chunks that should have two legs and have one, or will have one when the journal is as far.
@@ -196,7 +213,10 @@ impl Pool {
 
     fn mend(&mut self, key: (u32, u32)) {
         if !self.mends.todo.remove(&key) {
+            let blocks = self.blocks_to_copy(key);
             self.mends.planned += 1;
+            self.mends.planned_blocks += u64::from(blocks);
+            self.mends.blocks.insert(key, blocks);
         }
         self.mends.failed.remove(&key);
         self.mends.going.insert(key);
@@ -215,8 +235,12 @@ impl Pool {
         self.touched.insert(key);
         self.mends.going.remove(&key);
         self.mends.over += 1;
+        let blocks = self.mends.blocks.get(&key).copied().unwrap_or_default();
+        self.mends.over_blocks += u64::from(blocks);
         if fault.is_some() {
             self.mends.failed.insert(key);
+        } else {
+            self.mends.blocks.remove(&key);
         }
         self.mends.stirred = true;
         // Who waits to read it reads what there is.
@@ -338,6 +362,17 @@ impl Pool {
     pub fn resync(&self) -> Resync {
         let Mends { planned, over, .. } = self.mends;
         Resync { planned, over, failed: self.failed_mends() }
+    }
+
+    /// … in blocks.
+    pub fn resync_blocks(&self) -> ResyncBlocks {
+        let mends = &self.mends;
+        let of = |key: &(u32, u32)| mends.blocks.get(key).copied().map_or(0, u64::from);
+        let failed = mends.failed.iter().filter(|key| self.is_mapped(**key)).map(of).sum();
+        let part = |key| of(key) * u64::from(self.copied_parts(std::iter::once(key))) / 1024;
+        let copied = mends.over_blocks + mends.going.iter().map(part).sum::<u64>();
+        let copied = copied.saturating_sub(failed);
+        ResyncBlocks { planned: mends.planned_blocks, copied, failed }
     }
 
     /// Those that could not be made whole are tried again.

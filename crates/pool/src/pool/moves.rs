@@ -19,8 +19,9 @@ pub(super) struct Moving {
     piece: Piece,
     goal: Goal,
     pub(super) target: Leg,
-    /// Blocks that the target has.
+    /// Blocks that the target has, and had when it began.
     copied: Bits,
+    had: Bits,
     /// Blocks for which somebody waits.
     wanted: Bits,
     /// Somebody has changed the chunk meanwhile.
@@ -80,10 +81,10 @@ impl Moving {
         Some((from.id.pv, self.target.id.pv))
     }
 
-    /// How much of the chunk is copied, in 1,024ths of what there is of it.
+    /// How much of the chunk is copied, in 1,024ths of what was to be.
     pub(super) fn part(&self, live: Bits) -> u32 {
-        let (copied, all) = (self.copied.and(live).count(), live.count().max(1));
-        copied * 1024 / all
+        let live = live.without(self.had);
+        self.copied.and(live).count() * 1024 / live.count().max(1)
     }
 
     fn source<'a>(&self, legs: &'a [Leg]) -> Option<&'a Leg> {
@@ -118,14 +119,13 @@ impl Moving {
 impl Pool {
     /// Begins to move the leg of a slot whose bits are known.
     pub(super) fn begin_move(&mut self, piece: Piece, leg: u8, pv: u16) {
-        let taken = &self.taken;
         let tier = self.tables.lus.get(&piece.key.0).map(|lu| lu.tier);
         let known = usize::from(pv) < self.chosen.superblock.members.len();
         let table = self.tables.pvs.get(usize::from(pv)).filter(|_| known);
         let takes = |state| matches!(state, MemberState::In | MemberState::Returning);
         let table = table.filter(|table| Some(table.tier) == tier && takes(table.state));
         let differs = self.mends.may_differ(piece.key);
-        let target = table.and_then(|table| table.peek(pv, taken));
+        let target = table.and_then(|_| self.free_chunk(pv));
         let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         if slot.moving.is_some() || !slot.also.is_empty() {
             slot.wait(piece);
@@ -147,16 +147,16 @@ impl Pool {
         }
         let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
         let target = Leg::new(leg, id, generation);
-        self.taken.insert(id);
-        self.begin_copy(piece, Goal::Move(leg), target);
+        self.take(id);
+        self.begin_copy(piece, Goal::Move(leg), target, Bits::NONE);
     }
 
-    fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg) {
+    fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg, had: Bits) {
         let (key, id) = (piece.key, target.id);
-        let (copied, wanted, stage) = (Bits::NONE, Bits::NONE, Stage::Draining);
+        let (copied, wanted, stage) = (had, Bits::NONE, Stage::Draining);
         if let Some(slot) = self.slots.get_mut(&key) {
             let (changed, back) = (false, false);
-            let moving = Moving { piece, goal, target, copied, wanted, changed, back, stage };
+            let moving = Moving { piece, goal, target, copied, had, wanted, changed, back, stage };
             slot.moving = Some(moving);
         }
         self.touched.insert(key);
@@ -175,21 +175,29 @@ impl Pool {
         match &slot.legs[..] {
             [_, second] if differs => {
                 let target = second.clone();
-                self.begin_copy(piece, Goal::Same, target);
+                self.begin_copy(piece, Goal::Same, target, Bits::NONE);
             }
             [one] if slot.pair => {
-                let number = 1 - one.number;
+                let (number, one) = (1 - one.number, one.id);
                 let lacks = self.tables.lus.get(&key.0).map(|lu| lu.tier);
                 let lacks = lacks.is_none_or(|tier| self.tables.lacks_pvs(tier));
-                let pv = self.target(key, u16::MAX).filter(|_| !lacks);
-                let id = pv.and_then(|pv| self.tables.pvs[usize::from(pv)].peek(pv, &self.taken));
-                let Some(id) = id else {
+                let known = self.remembered(key, one).filter(|_| !lacks);
+                let anew = || self.free_chunk(self.target(key, u16::MAX).filter(|_| !lacks)?);
+                let Some(id) = known.map(|(id, _)| id).or_else(anew) else {
                     return self.piece_done(&piece, Some(Fault::NoSpace));
                 };
+                let had = match known {
+                    Some((_, missed)) => Bits::range(0, crate::format::BLOCKS).without(missed),
+                    None => Bits::NONE,
+                };
                 let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
-                self.taken.insert(id);
+                if known.is_some() {
+                    self.taken.insert(id);
+                } else {
+                    self.take(id);
+                }
                 let target = Leg::new(number, id, generation);
-                self.begin_copy(piece, Goal::Add, target);
+                self.begin_copy(piece, Goal::Add, target, had);
             }
             _ => self.piece_done(&piece, None),
         }
@@ -257,6 +265,8 @@ impl Pool {
     pub(super) fn copied(&mut self, key: (u32, u32), id: ChunkId, block: usize, outcome: &Outcome) {
         self.touched.insert(key);
         let one = Bits::range(block, block + 1);
+        let legs = self.slots.get(&key).map(Slot::ids).unwrap_or_default();
+        self.is_cached(key, legs.into_iter().chain([id]).collect(), one);
         if let Some(slot) = self.slots.get_mut(&key)
             && let Some(at) = slot.orphans.iter().position(|orphan| *orphan == (id, block))
         {
@@ -360,6 +370,7 @@ impl Pool {
         self.waiters.entry(txn).or_default().push(Waiter::Moved(key));
         self.note_page(key);
         if goal == Goal::Add {
+            self.missed.forget(key);
             self.legs_are_same(key, changed);
         }
         self.piece_done(&piece, None);

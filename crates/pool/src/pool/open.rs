@@ -210,6 +210,7 @@ impl Pool {
             losses: Losses::default(),
             returning: None,
             mends: Mends::default(),
+            missed: Missed::default(),
             held: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),

@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// How far chunks are that are being copied: 1,024ths of a chunk, of all together.
-    fn copied_parts<'a>(&self, keys: impl Iterator<Item = &'a (u32, u32)>) -> u32 {
+    pub(super) fn copied_parts<'a>(&self, keys: impl Iterator<Item = &'a (u32, u32)>) -> u32 {
         let part = |key| {
             let slot = self.slots.get(key)?;
             Some(slot.moving.as_ref()?.part(slot.live))
@@ -50,12 +50,7 @@ impl Pool {
         keys.filter_map(part).sum()
     }
 
-    /// Of the chunks of [`Pool::resync`] that are neither over nor failed, 1,024ths of a chunk that are copied.
-    pub fn resync_parts(&self) -> u32 {
-        self.copied_parts(self.mends.going())
-    }
-
-    /// The same of [`Pool::balance`].
+    /// Of the chunks of [`Pool::balance`] that are neither over nor failed, 1,024ths of a chunk that are copied.
     pub fn balance_parts(&self) -> u32 {
         self.copied_parts(self.members.balancing.iter())
     }

@@ -198,6 +198,7 @@ impl Pool {
             self.tables.changed.homes.extend(now.wrong.drain(..));
         }
         self.end_return(Ok(Reply::Done));
+        self.legs_return(pv);
         self.plan_mends();
         self.retry_full();
     }

@@ -2,7 +2,6 @@
 
 use super::moves::Moving;
 use super::*;
-use crate::tables::LEGS_MAX;
 
 /// A leg of a slot.
 #[derive(Clone, Debug)]
@@ -77,7 +76,7 @@ impl Slot {
     }
 
     /// The chunks that a write goes to: its legs, and where one is going or was.
-    fn targets(&self) -> Vec<ChunkId> {
+    pub(super) fn targets(&self) -> Vec<ChunkId> {
         let target = self.moving.as_ref().and_then(Moving::elsewhere);
         self.legs.iter().chain(&self.also).chain(target).map(|leg| leg.id).collect()
     }
@@ -204,6 +203,11 @@ impl Writing {
     pub(super) fn space(&self) -> u32 {
         self.piece.key.0
     }
+
+    /// The chunk, and the blocks of it.
+    pub(super) fn place(&self) -> ((u32, u32), Bits) {
+        (self.piece.key, self.piece.blocks().0)
+    }
 }
 
 impl Piece {
@@ -222,77 +226,7 @@ pub(super) fn byte_of(id: ChunkId, at: u64) -> u64 {
     u64::from(id.chunk) * CHUNK_BYTES + at
 }
 
-/// What a channel finds that looks where a part of an LU is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// All of it is there, and it may be read or written without asking anybody: number of the PV and byte, of each leg.
-    There {
-        /// The legs; a read may use any.
-        legs: [(u16, u64); LEGS_MAX as usize],
-        /// How many there are.
-        count: usize,
-    },
-    /// It is not mapped: it reads as zeros, and a write has to be asked for.
-    Zeros,
-    /// The pool has to be asked.
-    Ask,
-}
-
 impl Pool {
-    /// Where a part of one chunk of an LU is, for who does not want to wait: no allocation, nothing changes. A write that goes there by itself counts as something that a channel has begun,
-    /// until it is over.
-    pub fn lookup(&self, extent: Extent) -> Lookup {
-        let Extent { lu, at, bytes } = extent;
-        let alone = self.serves(lu) && !self.cuts.is_of(lu);
-        let Some(known) = self.tables.lus.get(&lu).filter(|_| alone) else {
-            return Lookup::Ask;
-        };
-        if known.beneath != 0 {
-            // Of what is in no slot of its own yet the pool has to be asked.
-            let in_head = self.in_head(lu, (at, bytes));
-            let legs = in_head.and_then(|(key, at)| self.written_in(key, (at, bytes)));
-            return legs.unwrap_or(Lookup::Ask);
-        }
-        let vchunk = at / CHUNK_BYTES;
-        let end = at.checked_add(bytes);
-        if vchunk >= u64::from(self.chunks_of(lu))
-            || bytes == 0
-            || end.is_none_or(|end| (end - 1) / CHUNK_BYTES != vchunk)
-        {
-            return Lookup::Ask;
-        }
-        let Some(slot) = self.slots.get(&(lu, vchunk as u32)) else {
-            let mapped = known.legs_of(vchunk as u32).iter().any(|leg| leg.chunk().is_some());
-            return if mapped { Lookup::Ask } else { Lookup::Zeros };
-        };
-        if slot.legs.is_empty() {
-            return Lookup::Zeros;
-        }
-        let range = (at % CHUNK_BYTES, bytes);
-        self.written_in((lu, vchunk as u32), range).unwrap_or(Lookup::Ask)
-    }
-
-    /// Where a part of a chunk is that is written and stays where it is.
-    fn written_in(&self, key: (u32, u32), (at, bytes): (u64, u64)) -> Option<Lookup> {
-        let slot = self.slots.get(&key).filter(|slot| !slot.legs.is_empty())?;
-        let blocks =
-            Bits::range((at / BLOCK_BYTES) as usize, (at + bytes).div_ceil(BLOCK_BYTES) as usize);
-        let waits = !self.losses.pending.is_empty() || self.mends.hides(key);
-        if !slot.known
-            || slot.pair && (waits || slot.activity.is_none_or(|txn| txn > self.log.durable))
-            || slot.moving.is_some()
-            || slot.settled > self.log.durable
-            || !blocks.without(slot.live).is_empty()
-        {
-            return None;
-        }
-        let mut legs = [(0, 0); LEGS_MAX as usize];
-        for (place, leg) in legs.iter_mut().zip(&slot.legs) {
-            *place = (leg.id.pv, byte_of(leg.id, at));
-        }
-        Some(Lookup::There { legs, count: slot.legs.len() })
-    }
-
     /// The slot of a chunk, as it is or as the tables have it.
     pub(super) fn slot(&mut self, key: (u32, u32)) -> Option<&mut Slot> {
         let lu = self.tables.lus.get(&key.0).filter(|lu| key.1 < lu.chunks)?;
@@ -523,9 +457,13 @@ impl Pool {
         };
         let write = self.number();
         let bytes = piece.bytes;
+        let misses = self.keeps(Rule::MissedSince);
         let Some(slot) = self.slots.get_mut(&piece.key) else { return };
         let target = slot.moving.as_ref().map(|moving| moving.target.id);
         let locked = if target.is_some() { blocks } else { touched };
+        if misses {
+            self.missed.is_written(piece.key, blocks);
+        }
         slot.busy = slot.busy.or(locked);
         let legs = slot.targets();
         let left = legs.len() as u32;
@@ -545,14 +483,8 @@ impl Pool {
         writing.left -= 1;
         if *outcome == Outcome::Failed {
             writing.fault = Some(Fault::Medium);
-            // Others may have it.
-            let key = writing.piece.key;
-            let copies = matches!(writing.piece.kind, PieceKind::Copy { .. });
-            let slot = self.slots.get(&key).filter(|_| !copies);
-            if slot.is_some_and(|slot| slot.pair && slot.legs.len() > 1) {
-                self.mends.differs(key);
-                self.touched.insert(key);
-            }
+            let (key, kind) = (writing.piece.key, writing.piece.kind);
+            self.others_may_have_it(key, kind);
         }
         let Some(writing) = self.writes.get(&write) else { return };
         if writing.left > 0 {
@@ -563,7 +495,12 @@ impl Pool {
         self.touched.insert(piece.key);
         if fault.is_none() {
             self.part_written(&piece);
+        } else {
+            // Where it was written to may be a leg by now.
+            self.others_may_have_it(piece.key, piece.kind);
         }
+        let cached = self.slots.get(&piece.key).map(Slot::targets).unwrap_or_default();
+        self.is_cached(piece.key, cached, piece.blocks().0);
         if let Some(slot) = self.slots.get_mut(&piece.key) {
             slot.busy = slot.busy.without(locked);
             if fault.is_some()
@@ -582,6 +519,16 @@ impl Pool {
         self.piece_done(&piece, fault);
         self.wake(piece.key);
         self.go_on_moving(piece.key);
+    }
+
+    /// A write has failed on a leg.
+    fn others_may_have_it(&mut self, key: (u32, u32), kind: PieceKind) {
+        let copies = matches!(kind, PieceKind::Copy { .. });
+        let slot = self.slots.get(&key).filter(|_| !copies);
+        if slot.is_some_and(|slot| slot.pair && slot.legs.len() > 1) {
+            self.mends.differs(key);
+            self.touched.insert(key);
+        }
     }
 
     pub(super) fn wake(&mut self, key: (u32, u32)) {
@@ -628,6 +575,7 @@ impl Pool {
     fn unmap(&mut self, key: (u32, u32)) {
         self.give_up_move(key, None);
         self.mends.is_half(key);
+        self.missed.forget(key);
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let legs = std::mem::take(&mut slot.legs);
         slot.left.extend(legs.iter().map(|leg| (leg.id, leg.generation)));

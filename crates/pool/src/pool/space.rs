@@ -140,10 +140,11 @@ impl Pool {
         }
         let legs = if self.is_short(tier) { 1 } else { legs };
         let Some(ids) = self.pick(key, tier, legs) else { return false };
+        self.missed.forget(key);
         let mut records = Vec::new();
         let mut slot_legs = Vec::new();
         for (leg, id) in ids.into_iter().enumerate() {
-            self.taken.insert(id);
+            self.take(id);
             self.tables.pvs[usize::from(id.pv)].turn_hand(id.chunk);
             // 0 is a chunk that never was anybody's.
             let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
@@ -177,7 +178,7 @@ impl Pool {
         groups.sort_by_key(|(free, group)| (std::cmp::Reverse(*free), *group));
         let of_group = |(_, group): &(u32, u8)| {
             let pv = self.pv_for(key, tier, *group)?;
-            self.tables.pvs[usize::from(pv)].peek(pv, &self.taken)
+            self.free_chunk(pv)
         };
         let picked: Option<Vec<ChunkId>> = groups.iter().take(legs.into()).map(of_group).collect();
         picked.filter(|picked| picked.len() == usize::from(legs))

@@ -7,7 +7,7 @@ use super::disk::{Disks, Image, Pages, SECTOR, Write};
 pub(super) use super::opened::{Found, judge, read_all};
 use super::opened::{READ, refuse_strangers};
 use super::oracle::{Death, Oracle, stamp};
-use crate::format::{MemberState, Uuid};
+use crate::format::{BLOCK_BYTES, MemberState, Uuid};
 use crate::pool::{
     Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, Reader, Reply,
     Request, Rule, Source,
@@ -80,6 +80,8 @@ pub(super) struct World {
     pub(super) had_lost: BTreeSet<u16>,
     /// Requests of channels that failed on a leg.
     failed: BTreeSet<u64>,
+    /// Blocks that were copied to each PV.
+    pub(super) copied: BTreeMap<u16, u64>,
     /// What is being read.
     reads: BTreeMap<u64, (u32, u64, Vec<u8>)>,
 }
@@ -121,6 +123,7 @@ impl World {
             lost,
             had_lost: lost.into_iter().collect(),
             failed: BTreeSet::new(),
+            copied: BTreeMap::new(),
             reads: BTreeMap::new(),
         };
         let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
@@ -183,6 +186,8 @@ impl World {
         // A channel looks first; what it can do alone it does.
         if let Request::Write { extent, durable: false } = request
             && let Lookup::There { legs, count } = self.pool.lookup(extent)
+            // What has two legs the pool writes, which knows what either misses.
+            && self.pool.lu_spaces().any(|lu| lu.lu == extent.lu && lu.legs == 1)
         {
             for (pv, at) in legs.into_iter().take(count) {
                 let sectors = extent.bytes as usize / SECTOR;
@@ -450,6 +455,7 @@ impl World {
             }
             Flying::Effect(Effect::Copy { op, from, to, bytes }, _) => {
                 let write = self.copy_of(from, to, bytes);
+                *self.copied.entry(to.0).or_default() += bytes / BLOCK_BYTES;
                 self.disks.write(write, false);
                 self.changed = true;
                 (op, Outcome::Done)

@@ -10,7 +10,7 @@ use super::{Asker, Work};
 use crate::post::Parting;
 use crate::table::Progress;
 
-use super::view::Of;
+use super::view::{Of, in_blocks};
 
 /// How long after it could not be done it is tried again.
 const AGAIN: Duration = Duration::from_secs(300);
@@ -74,7 +74,7 @@ impl Work {
     fn parting_of(&mut self, lu: u32) -> Progress {
         let now = self.core.coalescing_of(lu);
         let (planned, moved) = now.map_or((0, 0), |now| (now.planned, now.over));
-        self.paced(Of::Lu(lu), Progress { planned, moved, ..Progress::default() })
+        self.paced(Of::Lu(lu), in_blocks(planned, (moved, 0), 0))
     }
 
     /// LUs that are being detached, with how far that is.

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use memory::clock;
+use pool::Balance;
 use pool::format::MemberState;
-use pool::{Balance, Resync};
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
@@ -15,8 +15,8 @@ use crate::table::{Progress, PvView, TierView};
 const SHARE: u32 = 20;
 const ACCOUNT_MAX: Duration = Duration::from_millis(500);
 
-/// Parts of a chunk of which is told how many are copied.
-const PARTS: u64 = 1024;
+/// Blocks of a chunk.
+const BLOCKS: u64 = pool::format::BLOCKS as u64;
 
 /// What takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ impl Work {
         let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
         for pool::Removal { pv, planned, moved, failed } in removals {
             let parts = self.core.removal_parts(pv);
-            let now = Progress { planned, moved, parts, failed, left_s: None };
+            let now = in_blocks(planned, (moved, parts), failed);
             leaving.insert(pv, self.paced(Of::Pv(pv), now));
             // Of one that is away nothing is wanted any more.
             if self.core.is_away(pv) {
@@ -52,12 +52,13 @@ impl Work {
         }
         let Balance { planned, over, failed } = self.core.balance();
         let (moved, parts) = (over - failed, self.core.balance_parts());
-        let balance = Progress { planned, moved, parts, failed, left_s: None };
+        let balance = in_blocks(planned, (moved, parts), failed);
         let balance = (over < planned || failed > 0).then(|| self.paced(Of::Balance, balance));
-        let Resync { planned, over, failed } = self.core.resync();
-        let (moved, parts) = (over.saturating_sub(failed), self.core.resync_parts());
-        let resync = Progress { planned, moved, parts, failed, left_s: None };
-        let resync = (over < planned || failed > 0).then(|| self.paced(Of::Resync, resync));
+        let pool::Resync { planned, over, failed } = self.core.resync();
+        let lacks = over < planned || failed > 0;
+        let pool::ResyncBlocks { planned, copied, failed } = self.core.resync_blocks();
+        let resync = Progress { planned, moved: copied, failed, left_s: None };
+        let resync = lacks.then(|| self.paced(Of::Resync, resync));
         let partings = self.all_partings();
         self.left.retain(|of, _| match of {
             Of::Pv(pv) => leaving.contains_key(pv),
@@ -123,17 +124,22 @@ impl Work {
             let pool::format::Member { pv: uuid, tier, group, state, chunks, .. } = *member;
             let space =
                 pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
-            let moved = Progress { planned: 1, moved: 1, ..Progress::default() };
+            let moved = in_blocks(1, (1, 0), 0);
             Some(PvView { path: self.shared.pv(pv)?.path, leaving: Some(moved), space })
         })
     }
 
     /// With the time that it takes, if it goes on as it went lately.
     pub(super) fn paced(&mut self, of: Of, now: Progress) -> Progress {
-        let [done, all] = [now.moved, now.planned].map(|chunks| u64::from(chunks) * PARTS);
-        let done = (done + u64::from(now.parts)).min(all);
-        let parts = (done - u64::from(now.moved.min(now.planned)) * PARTS) as u32;
-        let left_s = self.left.entry(of).or_default().after(self.pacing.now(), done, all);
-        Progress { parts, left_s, ..now }
+        let moved = now.moved.min(now.planned);
+        let left = self.left.entry(of).or_default();
+        let left_s = left.after(self.pacing.now(), moved, now.planned);
+        Progress { moved, left_s, ..now }
     }
+}
+
+/// So many chunks that are planned, moved with 1,024ths of others, and failed.
+pub(super) fn in_blocks(planned: u32, (moved, parts): (u32, u32), failed: u32) -> Progress {
+    let [planned, moved, failed] = [planned, moved, failed].map(|all| u64::from(all) * BLOCKS);
+    Progress { planned, moved: moved + u64::from(parts), failed, left_s: None }
 }
