@@ -45,6 +45,13 @@ pub fn slot_place(slot: u32) -> (u32, u64) {
     (placed.container(), placed.at())
 }
 
+/// The slot of a layer in which a byte of a container is, and which byte of the slot it is; none if it is in no slot.
+pub(crate) fn slot_at(container: u32, at: u64) -> Option<(u32, u64)> {
+    let slot = at.checked_sub(FIRST)? / PART_BYTES;
+    let number = u64::from(container) * u64::from(SLOTS) + slot;
+    (slot < SLOTS.into()).then_some((number as u32, (at - FIRST) % PART_BYTES))
+}
+
 /// The sectors from a byte of a part on.
 pub(crate) fn sectors(at: u64, bytes: u64) -> u64 {
     let (first, end) = (at / SECTOR, (at + bytes).div_ceil(SECTOR));
@@ -72,6 +79,11 @@ impl Parts {
     /// Where a part is.
     pub(crate) fn get(&self, layer: u32, part: u64) -> Option<Placed> {
         self.placed.get(&(layer, part)).copied()
+    }
+
+    /// The part that a slot has.
+    pub(crate) fn in_slot(&self, layer: u32, slot: u32) -> Option<u64> {
+        self.slots.get(&(layer, slot)).copied()
     }
 
     /// Those of a range of layers and numbers.

@@ -40,6 +40,7 @@ use crate::make::NewPv;
 use crate::tables::{ChunkId, Role, Tables};
 
 mod checkpoint;
+mod checks;
 mod coalesce;
 mod cuts;
 mod dismissals;
@@ -56,6 +57,7 @@ mod missed;
 mod moves;
 mod open;
 mod paced;
+mod reads;
 mod rescue;
 mod returns;
 mod shown;
@@ -65,6 +67,8 @@ mod sync;
 mod undo;
 
 use checkpoint::Checkpoint;
+use checks::{CHECKED, Check, Checks};
+pub use checks::{Finding, FindingKind, Scrubbing};
 pub use coalesce::Coalescing;
 use coalesce::{Merges, Step};
 use cuts::{Cut, Cuts};
@@ -85,7 +89,7 @@ pub use open::{NotOpened, ReadFailed, Source, superblocks};
 pub use paced::HeldCopy;
 pub use rescue::{Found, Rescue, RescuedLu, rescue};
 use returns::{Looked, Return};
-pub use shown::{Kept, KeptPart, Shown, Way, Words};
+pub use shown::{Kept, KeptPart, Shadow, Shown, Way, Words};
 use slots::{Piece, PieceKind, Slot};
 use space::{Full, Promised};
 pub use space::{LuSpace, PvSpace, TierSpace};
@@ -241,6 +245,10 @@ pub enum Request {
     },
     /// Layers that need not be there are coalesced, and detaching goes on that a process before this one had begun; answered when there is no more of it, or when what is left cannot be done now.
     Coalesce,
+    /// All that is written is read from every leg, which are compared, and what cannot be read on one is written there again ([`Pool::findings`], [`Pool::scrubbing`]); answered when it is over. One at a time.
+    Scrub,
+    /// A scrub that goes on ends: who asked for it is told [`Fault::Cancelled`].
+    StopScrub,
     /// A checkpoint now.
     Checkpoint,
 }
@@ -254,19 +262,6 @@ pub struct Extent {
     pub at: u64,
     /// Bytes, at least 1.
     pub bytes: u64,
-}
-
-/// What survives the process and not the host: for each chunk that somebody works with, which blocks are written. In memory that a successor maps.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Shadow {
-    server: Uuid,
-    /// The epoch of the pool in which it was left ([`Shadow::is_of`]).
-    epoch: u64,
-    chunks: Vec<(ChunkId, u16, Bits)>,
-    /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
-    parts: Vec<(u32, u64, Placed)>,
-    /// PVs that were lost of which no superblock says so yet. They may be there again, without what was in their caches.
-    lost: BTreeSet<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,7 +278,7 @@ enum Op {
     /// A leg of the write with this number.
     Data { write: u64 },
     /// A client reads.
-    Fetch { fetch: slots::Fetch },
+    Fetch { fetch: reads::Fetch },
     /// Both places of the home record of a chunk, for the slot if there is one.
     Home { id: ChunkId, key: Option<(u32, u32)> },
     /// A block of the journal.
@@ -310,6 +305,10 @@ enum Op {
     Probe,
     /// A PV that returns is looked at.
     Look { what: Looked },
+    /// A leg is read to see whether it can be, and is the same.
+    Check { key: (u32, u32), step: u64, leg: ChunkId },
+    /// What could not be read on a leg is written there again.
+    Rewrite { key: (u32, u32), leg: ChunkId, block: usize },
 }
 
 /// What may be done when nothing that was begun before is under way.
@@ -340,6 +339,8 @@ enum Asker {
     Merge(Step),
     /// A chunk of an LU that is made whole.
     Mend((u32, u32)),
+    /// A chunk of an LU of which all legs are read, for a scrub or since a client could not read one.
+    Check((u32, u32), bool),
 }
 
 /// A request under way.
@@ -411,6 +412,7 @@ pub struct Pool {
     returning: Option<Return>,
     mends: Mends,
     missed: Missed,
+    checks: Checks,
     /// Chunks whose next block waits for leave to be copied.
     held: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
@@ -555,6 +557,11 @@ impl Pool {
             Op::Data { write } => self.data_done(write, &outcome),
             Op::Fetch { fetch } => self.fetched(fetch, &outcome),
             Op::Look { what } => self.looked(what, &outcome),
+            Op::Check { key, step, leg } => self.leg_read(key, step, leg, outcome),
+            Op::Rewrite { key, leg, block } => {
+                _ = failed.is_some_and(|pv| self.lose(pv));
+                self.rewritten(key, leg, block, &outcome);
+            }
             Op::Probe => _ = failed.is_some_and(|pv| self.lose(pv)),
             Op::Superblock => self.superblock_done(pvs[0].unwrap_or_default(), &outcome),
             Op::Checkpoint if failed.is_some_and(|pv| self.lose(pv)) => {
@@ -582,6 +589,7 @@ impl Pool {
         if self.phase != Phase::Stopped {
             self.turn_members();
             self.turn_mends();
+            self.turn_checks();
             self.turn_cut();
             self.turn_merge();
             self.turn_checkpoint();
@@ -601,7 +609,8 @@ impl Pool {
                 | Asker::Balance(_)
                 | Asker::Cut
                 | Asker::Merge(_)
-                | Asker::Mend(_) => None,
+                | Asker::Mend(_)
+                | Asker::Check(..) => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -621,6 +630,7 @@ impl Pool {
         checkpoints.extend(self.members.stop());
         checkpoints.extend(self.cuts.stop());
         checkpoints.extend(self.merges.stop());
+        checkpoints.extend(self.checks.stop());
         checkpoints.extend(self.returning.take().map(|returning| returning.tag()));
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
@@ -670,6 +680,8 @@ impl Pool {
             Request::Detach { .. } | Request::StopDetach { .. } | Request::Coalesce => {
                 self.ask_merge(tag, request);
             }
+            Request::Scrub => self.scrub(tag),
+            Request::StopScrub => self.stop_scrub(tag),
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }
     }
@@ -775,6 +787,7 @@ impl Pool {
                 Asker::Cut => self.cut_flushed(job.fault),
                 Asker::Merge(step) => self.merge_went(step, job.fault),
                 Asker::Mend(key) => self.mended(key, job.fault),
+                Asker::Check(key, repairs) => self.checked(key, repairs, job.fault),
             }
         }
     }

@@ -36,6 +36,7 @@
 mod away;
 mod chain;
 mod engine;
+mod findings;
 mod lane;
 mod open;
 mod pace;
@@ -53,6 +54,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use findings::{ChecksView, ScrubView};
 pub use rescue::{Rescued, rescue};
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};

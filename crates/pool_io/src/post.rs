@@ -12,6 +12,7 @@ use pool::{Fault, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::PoolError;
+use crate::findings::ScrubView;
 use crate::table::{OpenPv, Progress, Shared, Table, locked};
 use crate::work::Work;
 
@@ -168,6 +169,8 @@ pub(crate) enum Message {
     Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
     /// Detach an LU, or have that stop; asked again, how far it is.
     Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
+    /// Begin a scrub, end it, or say how far it is.
+    Scrub(Arc<Shared>, Scrubs, ReplyTo<Result<ScrubView, Fault>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.
@@ -181,6 +184,15 @@ pub(crate) struct Parting {
     /// A number of the asker's own: what went wrong is told to him alone.
     pub(crate) id: u64,
     /// It is to go on sharing.
+    pub(crate) stops: bool,
+}
+
+/// All that is written is read from every leg.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scrubs {
+    /// A number of the asker's own: what became of it is told to him alone.
+    pub(crate) id: u64,
+    /// It is to end.
     pub(crate) stops: bool,
 }
 

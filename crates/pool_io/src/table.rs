@@ -26,6 +26,7 @@ use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
 
 use crate::away::Pause;
 use crate::chain::{Chain, Space};
+use crate::findings::ChecksView;
 use crate::shadow::Shadow;
 
 /// PVs that are not open: numbers, where they are, and why they are not.
@@ -272,6 +273,8 @@ pub struct PoolView {
     pub resync: Option<Progress>,
     /// LUs that are being detached, or lose layers that they need no more, by number; in chunks of them.
     pub detaching: BTreeMap<u32, Progress>,
+    /// What was found where legs were read, since it was opened.
+    pub checks: ChecksView,
     /// What is wrong with it.
     pub trouble: Option<String>,
 }

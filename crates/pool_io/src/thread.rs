@@ -651,6 +651,11 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                         let _ = reply.send(work.part(parting));
                     }
                 }
+                Message::Scrub(of, scrubs, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.scrub(scrubs));
+                    }
+                }
                 Message::Close(of, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.close(reply);

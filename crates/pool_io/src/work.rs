@@ -1,6 +1,7 @@
 //! One open pool on the thread: requests go into the core, its effects are carried out, what it knows is shown.
 
 mod chains;
+mod checks;
 mod effects;
 mod mirror;
 mod order;
@@ -78,6 +79,8 @@ enum Asker {
     Part(u32),
     /// What nobody needs apart is coalesced.
     Coalesce,
+    /// A scrub.
+    Scrub,
     /// It goes on the last LU's own, and then nobody is told.
     Nobody,
 }
@@ -105,6 +108,7 @@ pub(crate) struct Work {
     left: BTreeMap<view::Of, Left>,
     pacing: pacing::Pacing,
     partings: parting::Partings,
+    checks: checks::Checks,
     mirror: mirror::Mirror,
     asks: BTreeMap<u64, Asker>,
     next: u64,
@@ -165,6 +169,7 @@ impl Work {
             left: BTreeMap::new(),
             pacing: pacing::Pacing::default(),
             partings: parting::Partings::default(),
+            checks: checks::Checks::default(),
             mirror: mirror::Mirror::default(),
             asks: BTreeMap::new(),
             next: 0,
@@ -426,6 +431,7 @@ impl Work {
                 self.stale = true;
             }
             self.show();
+            self.take_findings();
             self.let_copies();
             let effects = self.core.effects();
             let mut todo: Option<Todo> = None;
@@ -646,6 +652,7 @@ impl Work {
             }
             Some(Asker::Part(lu)) => self.parted(lu, result.map(drop)),
             Some(Asker::Coalesce) => self.coalesced(),
+            Some(Asker::Scrub) => self.scrubbed(result.map(drop)),
             Some(Asker::Last) => self.last = self.last.saturating_sub(1),
             Some(Asker::Nobody) | None => {}
         }

@@ -1,5 +1,6 @@
 //! [`Disk`]: a file whose reads and writes this process answers, when and as the test says.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -44,6 +45,8 @@ pub enum Fault {
 
 /// Of so many writes one is done wrong.
 const SPOILT_OF: u64 = 8;
+/// What cannot be read by itself.
+const PAGE: u64 = 4096;
 /// How long after its answer such a write is done.
 const LATE: Duration = Duration::from_millis(150);
 
@@ -76,6 +79,8 @@ struct State {
     /// From which byte on.
     hold: [Option<u64>; KINDS],
     fail: [Option<i32>; KINDS],
+    /// Pages that cannot be read until they are written.
+    bad: BTreeSet<u64>,
     served: [u64; KINDS],
     slow: Option<(Duration, Duration)>,
     /// When each of the requests that it works on at a time has ended; none: it works on all of them.
@@ -224,6 +229,17 @@ impl Disk {
     /// From now on requests of this kind fail with this `errno`, or no longer do.
     pub fn fail(&self, kind: Kind, errno: Option<i32>) {
         self.inner.state().fail[kind as usize] = errno;
+    }
+
+    /// The 4 KiB at that byte cannot be read from now on, until all of them are written.
+    pub fn bad(&self, offset: u64) {
+        self.inner.state().bad.insert(offset / PAGE);
+    }
+
+    /// How many such there are.
+    #[must_use]
+    pub fn all_bad(&self) -> usize {
+        self.inner.state().bad.len()
     }
 
     /// From now on every read and write takes a time between these, and they end out of order.
@@ -383,6 +399,22 @@ impl Inner {
         state.served[kind] += 1;
         if let Some(errno) = state.fail[kind] {
             return self.reply(unique, Err(errno));
+        }
+        match &held.work {
+            Work::Read { offset, .. }
+                if state
+                    .bad
+                    .range(offset / PAGE..held.work.end().div_ceil(PAGE))
+                    .next()
+                    .is_some() =>
+            {
+                return self.reply(unique, Err(libc::EIO));
+            }
+            Work::Write { offset, .. } => {
+                let whole = offset.div_ceil(PAGE)..held.work.end() / PAGE;
+                state.bad.retain(|page| !whole.contains(page));
+            }
+            _ => {}
         }
         let content = &mut state.content;
         match held.work {

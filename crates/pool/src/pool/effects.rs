@@ -99,6 +99,8 @@ pub enum Payload {
 pub enum Reader {
     /// The pool: the bytes are told.
     Pool,
+    /// The pool as well, which looks whether legs are the same: it gives way to clients as copies do.
+    Check,
     /// A client: they go to its request.
     Client {
         /// The request.

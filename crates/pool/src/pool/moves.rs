@@ -5,7 +5,7 @@
 //! └──────────────────────── writes go to both ─────────────────────────────────────────────┘
 //! ```
 //!
-//! In the same way a leg is added that is missing, and legs that may differ are made the same ([`mends`]): then nothing is mapped.
+//! In the same way a leg is added that is missing, and legs that may differ are made the same ([`mends`]): then nothing is mapped. And in the same way blocks are read from all legs ([`checks`]).
 //!
 //! Until the copy is flushed, a block that is being written is not copied and the other way round. From the choice on the channels ask the pool. A crash at any time before the record is durable
 //! leaves the leg where it was, and the copy as a chunk that nobody has.
@@ -17,33 +17,44 @@ use slots::Leg;
 #[derive(Debug)]
 pub(super) struct Moving {
     piece: Piece,
-    goal: Goal,
+    pub(super) goal: Goal,
     pub(super) target: Leg,
     /// Blocks that the target has, and had when it began.
-    copied: Bits,
+    pub(super) copied: Bits,
     had: Bits,
     /// Blocks for which somebody waits.
-    wanted: Bits,
+    pub(super) wanted: Bits,
     /// Somebody has changed the chunk meanwhile.
     changed: bool,
     /// The block is copied the other way round: the first leg could not be read there.
     back: bool,
-    stage: Stage,
+    /// How far the block is that is being read from all legs.
+    pub(super) check: Check,
+    pub(super) stage: Stage,
 }
 
 /// What is being made of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
+pub(super) enum Goal {
     /// It takes the place of that leg, from which it is copied.
     Move(u8),
     /// It is the leg that is missing.
     Add,
     /// It is the second leg already, and has what the first has.
     Same,
+    /// It is a leg, and all legs are read.
+    Check,
+}
+
+impl Goal {
+    /// Whether the target is no leg so far.
+    fn maps(self) -> bool {
+        matches!(self, Goal::Move(_) | Goal::Add)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// Channels may still write to the old chunk alone.
     Draining,
     /// A block is being copied, or none because all that are left are being written.
@@ -67,7 +78,7 @@ impl Moving {
 
     /// The target, if it is not a leg already.
     pub(super) fn elsewhere(&self) -> Option<&Leg> {
-        (self.goal != Goal::Same).then_some(&self.target)
+        self.goal.maps().then_some(&self.target)
     }
 
     /// Whether a PV is needed for it.
@@ -83,19 +94,30 @@ impl Moving {
 
     /// How much of the chunk is copied, in 1,024ths of what was to be.
     pub(super) fn part(&self, live: Bits) -> u32 {
+        // It is not what others wait for.
+        if self.goal == Goal::Check { 0 } else { self.share(live) }
+    }
+
+    /// How much of it is behind it.
+    pub(super) fn share(&self, live: Bits) -> u32 {
         let live = live.without(self.had);
-        self.copied.and(live).count() * 1024 / live.count().max(1)
+        let (copied, all) = (self.copied.and(live).count(), live.count().max(1));
+        copied * 1024 / all
     }
 
     fn source<'a>(&self, legs: &'a [Leg]) -> Option<&'a Leg> {
         match self.goal {
             Goal::Move(number) => legs.iter().find(|leg| leg.number == number),
-            Goal::Add | Goal::Same => legs.first(),
+            Goal::Add | Goal::Same | Goal::Check => legs.first(),
         }
     }
 
     /// Whether the target lacks blocks; if so they are copied next.
     pub(super) fn wants(&mut self, blocks: Bits) -> bool {
+        // What makes them the same comes after it.
+        if self.goal == Goal::Check {
+            return true;
+        }
         self.wanted = self.wanted.or(blocks.without(self.copied));
         !blocks.without(self.copied).is_empty()
     }
@@ -151,12 +173,14 @@ impl Pool {
         self.begin_copy(piece, Goal::Move(leg), target, Bits::NONE);
     }
 
-    fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg, had: Bits) {
+    pub(super) fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg, had: Bits) {
         let (key, id) = (piece.key, target.id);
         let (copied, wanted, stage) = (had, Bits::NONE, Stage::Draining);
         if let Some(slot) = self.slots.get_mut(&key) {
             let (changed, back) = (false, false);
-            let moving = Moving { piece, goal, target, copied, had, wanted, changed, back, stage };
+            let check = Check::default();
+            let moving =
+                Moving { piece, goal, target, copied, had, wanted, changed, back, check, stage };
             slot.moving = Some(moving);
         }
         self.touched.insert(key);
@@ -239,7 +263,7 @@ impl Pool {
             moving.stage = Stage::Flushing(slot.live);
             let op = Op::MoveFlush { key, id: to };
             // What a checkpoint says of legs that are the same is behind a flush of both PVs.
-            if moving.goal != Goal::Same && self.keeps(Rule::MapAfterCopy) {
+            if moving.goal.maps() && self.keeps(Rule::MapAfterCopy) {
                 self.give_flush(op, to.pv);
             } else {
                 self.move_flushed(key, to, &Outcome::Done);
@@ -251,6 +275,9 @@ impl Pool {
             }
             moving.stage = Stage::Copying(Some(block));
             slot.busy = slot.busy.or(Bits::range(block, block + 1));
+            if moving.goal == Goal::Check {
+                return self.check_block(key, block);
+            }
             self.give_copy(Op::Copy { key, id: to, block }, (from, to), block);
         }
     }
@@ -267,12 +294,8 @@ impl Pool {
         let one = Bits::range(block, block + 1);
         let legs = self.slots.get(&key).map(Slot::ids).unwrap_or_default();
         self.is_cached(key, legs.into_iter().chain([id]).collect(), one);
-        if let Some(slot) = self.slots.get_mut(&key)
-            && let Some(at) = slot.orphans.iter().position(|orphan| *orphan == (id, block))
-        {
-            slot.orphans.swap_remove(at);
-            slot.busy = slot.busy.without(one);
-            return self.wake(key);
+        if self.was_orphan(key, id, block) {
+            return;
         }
         let turns = self.keeps(Rule::EitherLeg);
         let failed = *outcome == Outcome::Failed;
@@ -296,6 +319,18 @@ impl Pool {
         }
         self.wake(key);
         self.go_on_moving(key);
+    }
+
+    /// A block was being written for what was given up meanwhile: whoever waits for it goes on.
+    pub(super) fn was_orphan(&mut self, key: (u32, u32), id: ChunkId, block: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(&key) else { return false };
+        let Some(at) = slot.orphans.iter().position(|orphan| *orphan == (id, block)) else {
+            return false;
+        };
+        slot.orphans.swap_remove(at);
+        slot.busy = slot.busy.without(Bits::range(block, block + 1));
+        self.wake(key);
+        true
     }
 
     /// Which of the two PVs of a copy failed is not known: one that is lost does not flush either.
@@ -324,7 +359,7 @@ impl Pool {
             && let Stage::Flushing(seen) = moving.stage
             && let Some(source) = moving.source(&slot.legs)
             && !source.told.and(slot.live).without(seen).is_empty()
-            && moving.goal != Goal::Same
+            && moving.goal.maps()
         {
             // A flush has promised blocks meanwhile of which it is not known that the copy has them.
             moving.stage = Stage::Copying(None);
@@ -333,6 +368,9 @@ impl Pool {
         let Some(moving) = slot.moving.take() else { return };
         let Moving { piece, goal, mut target, stage, changed, .. } = moving;
         let Stage::Flushing(seen) = stage else { return };
+        if goal == Goal::Check {
+            return self.piece_done(&piece, None);
+        }
         if goal == Goal::Same {
             self.legs_are_same(key, changed);
             return self.piece_done(&piece, None);
@@ -357,7 +395,7 @@ impl Pool {
                 let old = slot.legs.iter_mut().find(|leg| leg.number == number);
                 slot.also.extend(old.map(|old| std::mem::replace(old, target)));
             }
-            Goal::Add | Goal::Same => {
+            Goal::Add | Goal::Same | Goal::Check => {
                 slot.legs.push(target);
                 slot.legs.sort_by_key(|leg| leg.number);
                 slot.activity = slot.activity.or(Some(0));
@@ -401,13 +439,17 @@ impl Pool {
         if let (Stage::Copying(Some(block)), Some(slot)) = (moving.stage, self.slots.get_mut(&key))
         {
             // The copy goes on, to a leg that may be the only one soon: who writes the block waits for it. One that nobody has is drained.
-            if moving.goal == Goal::Same {
-                slot.orphans.push((moving.target.id, block));
-            } else {
-                slot.busy = slot.busy.without(Bits::range(block, block + 1));
+            let writes_to = match moving.goal {
+                Goal::Same => Some(moving.target.id),
+                Goal::Check => moving.check.writes_to(),
+                Goal::Move(_) | Goal::Add => None,
+            };
+            match writes_to {
+                Some(id) => slot.orphans.push((id, block)),
+                None => slot.busy = slot.busy.without(Bits::range(block, block + 1)),
             }
         }
-        if moving.goal != Goal::Same {
+        if moving.goal.maps() {
             let then = Drained::Free(vec![moving.target.id]);
             self.give(Op::Drain { then }, |op| Effect::Drain { op });
         }

@@ -211,6 +211,7 @@ impl Pool {
             returning: None,
             mends: Mends::default(),
             missed: Missed::default(),
+            checks: Checks::default(),
             held: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),

@@ -11,7 +11,7 @@ pub struct HeldCopy {
     pub key: (u32, u32),
     /// The PV from which it is copied.
     pub from: u16,
-    /// The PV to which it is copied.
+    /// The PV to which it is copied, or that is read as well; the same where there is one leg to be read.
     pub to: u16,
 }
 

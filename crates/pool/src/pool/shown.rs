@@ -26,6 +26,19 @@ pub struct KeptPart {
     pub present: u64,
 }
 
+/// What survives the process and not the host: for each chunk that somebody works with, which blocks are written. In memory that a successor maps.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Shadow {
+    pub(super) server: Uuid,
+    /// The epoch of the pool in which it was left ([`Shadow::is_of`]).
+    pub(super) epoch: u64,
+    pub(super) chunks: Vec<(ChunkId, u16, Bits)>,
+    /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
+    pub(super) parts: Vec<(u32, u64, Placed)>,
+    /// PVs that were lost of which no superblock says so yet. They may be there again, without what was in their caches.
+    pub(super) lost: BTreeSet<u16>,
+}
+
 /// What holds of a chunk of an LU now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {

@@ -88,12 +88,12 @@ impl Slot {
 
     /// Whether somebody waits to read or write.
     pub(super) fn is_waited_for(&self) -> bool {
-        let moves = |kind| matches!(kind, PieceKind::Move { .. } | PieceKind::Mend);
+        let moves = |kind: PieceKind| kind.is_own();
         self.waiting.iter().any(|piece| !moves(piece.kind))
     }
 
     /// Whether blocks are not the same on both legs yet; if so they are copied next.
-    fn wants(&mut self, blocks: Bits) -> bool {
+    pub(super) fn wants(&mut self, blocks: Bits) -> bool {
         let wanted = blocks.and(self.live);
         !wanted.is_empty() && self.moving.as_mut().is_none_or(|moving| moving.wants(wanted))
     }
@@ -171,17 +171,17 @@ pub(super) enum PieceKind {
     },
     /// Both legs are made the same, or the one that is missing is added.
     Mend,
+    /// All legs are read, and what cannot be read on one is written there again; only of blocks that a client could not read, or of all.
+    Check {
+        repairs: bool,
+    },
 }
 
-/// A run of blocks that is being read for a piece.
-#[derive(Debug)]
-pub(super) struct Fetch {
-    piece: Piece,
-    /// First byte, from the beginning of the chunk.
-    at: u64,
-    bytes: u64,
-    /// Legs that were tried, a bit each.
-    tried: u8,
+impl PieceKind {
+    /// Whether it is done with chunks as they are, and changes nothing of what they hold.
+    fn is_own(self) -> bool {
+        matches!(self, PieceKind::Move { .. } | PieceKind::Mend | PieceKind::Check { .. })
+    }
 }
 
 /// A piece that is being written to all legs.
@@ -212,7 +212,7 @@ impl Writing {
 
 impl Piece {
     /// The blocks that it is in, and those that it has altogether.
-    fn blocks(&self) -> (Bits, Bits) {
+    pub(super) fn blocks(&self) -> (Bits, Bits) {
         let (at, end) = (self.at, self.at + self.bytes);
         let whole = (at.div_ceil(BLOCK_BYTES) as usize, (end / BLOCK_BYTES) as usize);
         (
@@ -262,7 +262,7 @@ impl Pool {
             }
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
-        let moves = matches!(piece.kind, PieceKind::Move { .. } | PieceKind::Mend);
+        let moves = piece.kind.is_own();
         if moves && self.merges.is_going(piece.key.0) {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
         }
@@ -279,6 +279,7 @@ impl Pool {
                 | PieceKind::Discard
                 | PieceKind::Probe
                 | PieceKind::Mend
+                | PieceKind::Check { .. }
                 | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
@@ -315,90 +316,11 @@ impl Pool {
             PieceKind::Probe => self.piece_done(&piece, None),
             PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
             PieceKind::Mend => self.begin_mend(piece),
+            PieceKind::Check { repairs } => self.begin_check(piece, repairs),
             _ if busy => slot.waiting.push(piece),
             PieceKind::Write { durable } => self.write(piece, durable),
             PieceKind::Blank | PieceKind::Copy { .. } => self.write(piece, false),
             PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
-        }
-    }
-
-    fn read_zeros(&mut self, piece: &Piece) {
-        let Piece { tag, from, bytes, .. } = *piece;
-        self.effects.push(Effect::Zero { tag, from, bytes });
-        self.piece_done(piece, None);
-    }
-
-    /// Runs of blocks that are written are read, the others are zeros.
-    fn read(&mut self, piece: &Piece) {
-        let trusts = self.keeps(Rule::NoBitNoData);
-        let differs = self.mends.may_differ(piece.key) && self.keeps(Rule::ReadAfterMend);
-        let waits = differs && !self.mends.is_given_up(piece.key);
-        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
-        if waits && slot.wants(piece.blocks().0) {
-            slot.wait(piece.clone());
-            self.want_mended(piece.key);
-            return self.go_on_moving(piece.key);
-        }
-        let live = slot.live;
-        let (mut at, end) = (piece.at, piece.at + piece.bytes);
-        let mut runs: Vec<(bool, u64, u64)> = Vec::new();
-        while at < end {
-            let next = (at / BLOCK_BYTES * BLOCK_BYTES + BLOCK_BYTES).min(end);
-            let written = live.has((at / BLOCK_BYTES) as usize) || !trusts;
-            match runs.last_mut() {
-                Some((same, _, end)) if *same == written => *end = next,
-                _ => runs.push((written, at, next)),
-            }
-            at = next;
-        }
-        let reads = runs.iter().filter(|(written, ..)| *written).count() as u32;
-        if let Some(job) = self.jobs.get_mut(&piece.job) {
-            job.left += reads;
-        }
-        for (written, first, next) in runs {
-            let (from, bytes) = (piece.from + first - piece.at, next - first);
-            let tag = piece.tag;
-            if written {
-                self.fetch(Fetch { piece: piece.clone(), at: first, bytes, tried: 0 });
-            } else {
-                self.effects.push(Effect::Zero { tag, from, bytes });
-            }
-        }
-        self.piece_done(piece, None);
-    }
-
-    /// Reads from a leg that was not tried, of those that may be read: that whose PV has less to do.
-    fn fetch(&mut self, fetch: Fetch) {
-        let last = self.reads_last();
-        // It may have been forgotten while another leg was read.
-        let key = fetch.piece.key;
-        if self.slot(key).is_none() {
-            return self.piece_done(&fetch.piece, Some(Fault::Medium));
-        }
-        let slot = &self.slots[&key];
-        let end = (fetch.at + fetch.bytes).div_ceil(BLOCK_BYTES) as usize;
-        let blocks = Bits::range((fetch.at / BLOCK_BYTES) as usize, end);
-        let same = slot.moving.as_ref().is_some_and(|moving| moving.has(blocks));
-        let first_alone = self.mends.may_differ(key) && !same;
-        let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
-        let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
-        let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();
-        let Some(leg) = (if last { legs.next_back() } else { legs.min_by_key(load) }) else {
-            return self.piece_done(&fetch.piece, Some(Fault::Medium));
-        };
-        let (pv, at, bytes) = (leg.id.pv, byte_of(leg.id, fetch.at), fetch.bytes);
-        let Piece { tag, from, at: begin, .. } = fetch.piece;
-        let to = Reader::Client { tag, from: from + fetch.at - begin };
-        let tried = fetch.tried | 1 << leg.number;
-        let op = Op::Fetch { fetch: Fetch { tried, ..fetch } };
-        self.give(op, |op| Effect::Read { op, pv, at, bytes, to });
-    }
-
-    /// What a client reads was read, or is read from another leg.
-    pub(super) fn fetched(&mut self, fetch: Fetch, outcome: &Outcome) {
-        match outcome {
-            Outcome::Failed => self.fetch(fetch),
-            Outcome::Done | Outcome::Bytes(_) => self.piece_done(&fetch.piece, None),
         }
     }
 
@@ -596,7 +518,8 @@ impl Pool {
         }
         let mut data = self.ops.iter();
         let oldest = data.find_map(|(number, (op, _))| {
-            matches!(op, Op::Data { .. } | Op::Fetch { .. } | Op::Copy { .. }).then_some(*number)
+            matches!(op, Op::Data { .. } | Op::Fetch { .. } | Op::Copy { .. } | Op::Rewrite { .. })
+                .then_some(*number)
         });
         let free = |number: u64| oldest.is_none_or(|oldest| oldest > number);
         let (over, rest): (Vec<_>, Vec<_>) =

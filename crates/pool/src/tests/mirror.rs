@@ -59,6 +59,7 @@ fn alphabet() -> Vec<Step> {
         move_to(2),
         checkpoint(),
         checkpoint(),
+        ask_for(Request::Scrub),
         Step::Lose(0),
         Step::Lose(1),
         Step::Lose(2),
@@ -148,7 +149,7 @@ fn a_successor_knows_which_pv_was_lost() {
 }
 
 /// An LU with a snapshot and a clone, and others.
-fn shared() -> Vec<Setup> {
+pub(super) fn shared() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     let alone = [create, create, write(A, 0, 12 * KIB), flush(A)];
     let shared = [snapshot(&[A]), ask_for(Request::Clone { snapshot: S, asked: 0 })];
@@ -166,7 +167,8 @@ fn shared() -> Vec<Setup> {
 #[test]
 fn no_crash_loses_snapshots_on_two_legs() {
     let lost = [Step::Lose(0), Step::Lose(1), Step::Lose(2), Step::Return, Step::Return];
-    let more = [ask_for(Request::Coalesce), ask_for(Request::Detach { lu: C })];
+    let more =
+        [ask_for(Request::Coalesce), ask_for(Request::Detach { lu: C }), ask_for(Request::Scrub)];
     let alphabet = [&super::layers::alphabet()[..], &lost, &lost, &more].concat();
     let setups = shared();
     let mut known: Known = Vec::new();

@@ -74,6 +74,9 @@ pub(super) struct World {
     pub(super) own_unreadable: Option<u16>,
     /// So does whatever clients read there.
     pub(super) clients_unreadable: Option<u16>,
+    /// Pages of PVs that cannot be read until they are written again; or also then.
+    pub(super) bad: BTreeSet<(u16, u64)>,
+    pub(super) stays_bad: bool,
     /// Nothing can be done on this PV.
     pub(super) lost: Option<u16>,
     /// PVs that were lost, now or before.
@@ -120,6 +123,8 @@ impl World {
             unreadable: None,
             own_unreadable: None,
             clients_unreadable: None,
+            bad: BTreeSet::new(),
+            stays_bad: false,
             lost,
             had_lost: lost.into_iter().collect(),
             failed: BTreeSet::new(),
@@ -176,6 +181,8 @@ impl World {
             | Request::StopDetach { .. }
             | Request::Coalesce
             | Request::Checkpoint
+            | Request::Scrub
+            | Request::StopScrub
             | Request::FindSnapshot { .. } => self.oracle.other(tag),
             Request::Read(Extent { lu, at, bytes }) => {
                 self.oracle.other(tag);
@@ -207,7 +214,8 @@ impl World {
         let soon = self.schedule != Schedule::Any || self.steps.is_multiple_of(3);
         while (soon || self.flying.is_empty()) && self.pool.has_held_copies() {
             for held in self.pool.held_copies() {
-                assert!(held.from != held.to);
+                // Where there is one leg, that alone is read.
+                assert!(held.from != held.to || self.pool.scrubbing().is_some());
                 self.pool.let_copy(held.key);
             }
             self.take_effects();
@@ -392,6 +400,14 @@ impl World {
         true
     }
 
+    /// What could not be read can be again, or not.
+    fn is_written(&mut self, Write { pv, at, bytes }: &Write) {
+        if !self.stays_bad {
+            let (first, end) = (at.div_ceil(4096), (at + bytes.len() as u64) / 4096);
+            self.bad.retain(|(of, page)| of != pv || !(first..end).contains(page));
+        }
+    }
+
     fn carry_out(&mut self, at: usize) {
         let Some(flying) = self.flying.remove(at) else { return };
         let (op, outcome) = match flying {
@@ -399,6 +415,7 @@ impl World {
                 if self.lost == Some(write.pv) {
                     self.failed.insert(tag);
                 } else {
+                    self.is_written(&write);
                     self.disks.write(write.clone(), false);
                 }
                 let more =
@@ -426,9 +443,21 @@ impl World {
             }
             Flying::Effect(Effect::Write { op, pv, at, what, durable }, _) => {
                 let write = self.write_of(pv, at, &what);
+                self.is_written(&write);
                 self.disks.write(write, durable);
                 self.changed = true;
                 (op, Outcome::Done)
+            }
+            Flying::Effect(
+                Effect::Read { op, pv, at, bytes, to: Reader::Check | Reader::Client { .. } },
+                _,
+            ) if self
+                .bad
+                .range((pv, at / 4096)..(pv, (at + bytes).div_ceil(4096)))
+                .next()
+                .is_some() =>
+            {
+                (op, Outcome::Failed)
             }
             Flying::Effect(Effect::Read { op, pv, to: Reader::Pool, .. }, _)
                 if self.own_unreadable == Some(pv) =>
@@ -448,7 +477,8 @@ impl World {
                 {
                     buffer[from as usize..][..bytes.len()].copy_from_slice(&bytes);
                 }
-                (op, if to == Reader::Pool { Outcome::Bytes(bytes) } else { Outcome::Done })
+                let own = matches!(to, Reader::Pool | Reader::Check);
+                (op, if own { Outcome::Bytes(bytes) } else { Outcome::Done })
             }
             Flying::Effect(Effect::Copy { op, from, .. }, _) if self.unreadable == Some(from.0) => {
                 (op, Outcome::Failed)
@@ -490,6 +520,22 @@ impl World {
         let on_it = |flying: &Flying| match flying {
             Flying::Effect(Effect::Write { pv: of, what: Payload::Client { .. }, .. }, _) => {
                 *of == pv
+            }
+            _ => false,
+        };
+        let Some(at) = self.flying.iter().position(on_it) else { return false };
+        if let Some(Flying::Effect(effect, _)) = self.flying.remove(at) {
+            self.pool.done(effect.op(), Outcome::Failed);
+            self.collect();
+        }
+        true
+    }
+
+    /// What could not be read on a PV cannot be written there either, if it is being written.
+    pub(super) fn fail_rewrite(&mut self, pv: u16) -> bool {
+        let on_it = |flying: &Flying| match flying {
+            Flying::Effect(Effect::Write { pv: of, what: Payload::Own(_), at, .. }, _) => {
+                *of == pv && self.bad.contains(&(pv, at / 4096))
             }
             _ => false,
         };

@@ -9,6 +9,7 @@ use testkit::{Disk, Kind, is_root};
 
 use super::*;
 
+mod checks;
 mod devices;
 mod pace;
 mod parting;

@@ -161,6 +161,7 @@ impl Work {
             Effect::Read { op, pv, at, to, .. } => {
                 let (then, whose) = match to {
                     Reader::Pool => (Then::Bytes, Whose::Pool),
+                    Reader::Check => (Then::Bytes, Whose::Copy),
                     Reader::Client { tag, from } => {
                         (Then::Client { ask: tag, from }, self.whose(true))
                     }

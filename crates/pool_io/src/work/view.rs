@@ -25,6 +25,7 @@ pub(super) enum Of {
     Balance,
     Resync,
     Lu(u32),
+    Scrub,
 }
 
 impl Work {
@@ -65,6 +66,7 @@ impl Work {
             Of::Balance => balance.is_some(),
             Of::Resync => resync.is_some(),
             Of::Lu(lu) => partings.contains_key(lu),
+            Of::Scrub => self.core.scrubbing().is_some(),
         });
         let mut view = self.shared.view();
         let pv = |mut space: pool::PvSpace| {
@@ -80,6 +82,7 @@ impl Work {
         view.balance = balance;
         view.resync = resync;
         view.detaching = partings;
+        view.checks = self.checks.view();
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| match self.shared.mirrors {
             true => self.core.room(tier.tier),
