@@ -59,6 +59,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::reset_port_marks))
         .routes(routes!(verbs::restart))
         .routes(routes!(verbs::purge))
+        .routes(routes!(verbs::scrub))
         .routes(routes!(verbs::rollback))
         .routes(routes!(verbs::detach))
         .routes(routes!(verbs::check_seas))

@@ -216,6 +216,7 @@ impl Books {
                     trouble: None,
                     balance: None,
                     resync: None,
+                    found: Default::default(),
                 }),
             },
         }

@@ -220,6 +220,7 @@ impl Link for SocketLink {
             }
             Request::Rollback(_) => (10, "roll LUs back"),
             Request::Detach(_) => (13, "detach LUs"),
+            Request::Scrub(_) => (20, "scrub storage pools"),
             Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
                 (18, "have tiers in storage pools")
             }

@@ -5,6 +5,7 @@
 //! change:                       Waiting ──holds──► Done
 //! restart:                   Restarting ──────────► Done
 //! detach:                     Detaching ──────────► Done
+//! scrub:                      Scrubbing ──────────► Done
 //!                any of them ──failed, cancelled──► Cleaning ──clean──► Undone
 //! ```
 //!
@@ -36,6 +37,8 @@ pub enum Kind {
     Restart,
     /// All that an LU shares is copied, so that it shares nothing.
     Detach,
+    /// All that is written in a storage pool is read from every PV that has it.
+    Scrub,
 }
 
 impl Kind {
@@ -46,6 +49,7 @@ impl Kind {
             Kind::Copy => "copy",
             Kind::Restart => "restart",
             Kind::Detach => "detach",
+            Kind::Scrub => "scrub",
         }
     }
 }
@@ -62,6 +66,8 @@ pub enum Step {
     Restarting,
     /// What an LU shares is copied.
     Detaching,
+    /// What is written in a pool is read.
+    Scrubbing,
     /// It was taken back; what is left of it is removed.
     Cleaning,
     /// It holds.
@@ -72,11 +78,12 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Step; 7] = [
+    pub const ALL: [Step; 8] = [
         Step::Copying,
         Step::Waiting,
         Step::Restarting,
         Step::Detaching,
+        Step::Scrubbing,
         Step::Cleaning,
         Step::Done,
         Step::Undone,
@@ -89,6 +96,7 @@ impl Step {
             Step::Waiting => "waiting",
             Step::Restarting => "restarting",
             Step::Detaching => "detaching",
+            Step::Scrubbing => "scrubbing",
             Step::Cleaning => "cleaning",
             Step::Done => "done",
             Step::Undone => "undone",
@@ -142,6 +150,13 @@ pub enum Work {
         /// The number under which the data plane is asked.
         asked: u64,
     },
+    /// A storage pool is read.
+    Scrub {
+        /// Which.
+        pool: String,
+        /// The number under which the data plane is asked.
+        asked: u64,
+    },
 }
 
 /// An operation as it is kept.
@@ -185,6 +200,7 @@ impl Operation {
             }
             Work::Restart { dataplane, .. } => vec![format!("{} {dataplane}", Object::DataPlane)],
             Work::Detach { volume, .. } => vec![format!("{} {volume}", Object::Volume)],
+            Work::Scrub { pool, .. } => vec![format!("{} {pool}", Object::Pool)],
         }
     }
 
@@ -192,7 +208,7 @@ impl Operation {
     pub fn touches(&self) -> impl Iterator<Item = (Object, &str)> {
         let (edits, files) = match &self.work {
             Work::Change { edits, files } => (edits.as_slice(), Some(files)),
-            Work::Restart { .. } | Work::Detach { .. } => (&[][..], None),
+            Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } => (&[][..], None),
         };
         let files = files.into_iter().flat_map(BTreeMap::keys);
         let edited = edits.iter().map(|edit| (edit.object, edit.name.as_str()));
@@ -201,7 +217,7 @@ impl Operation {
 
     /// Whether it can still be undone.
     pub fn can_cancel(&self) -> bool {
-        matches!(self.step, Step::Copying | Step::Detaching)
+        matches!(self.step, Step::Copying | Step::Detaching | Step::Scrubbing)
             || (self.step == Step::Waiting && !self.lasting)
     }
 }
@@ -227,7 +243,7 @@ pub enum Carried {
 pub struct Facts {
     /// An earlier server began it.
     pub resumed: bool,
-    /// What became of the copying, the restart or the detaching; none while it goes on.
+    /// What became of the copying, the restart, the detaching or the scrub; none while it goes on.
     pub finished: Option<Result<(), ApiError>>,
     /// How it stands with the data planes.
     pub carried: Carried,
@@ -252,6 +268,8 @@ pub enum Action {
     Restart,
     /// Detach the LU, until that is done or somebody cancels it.
     Detach,
+    /// Scrub the pool, until that is done or somebody cancels it.
+    Scrub,
     /// Nothing is stored yet: [`Step::Cleaning`].
     GiveUp(ApiError),
     /// Take the change back where nobody has made another of it; the step becomes [`Step::Cleaning`] with it.
@@ -300,9 +318,10 @@ pub fn next(operation: &Operation, facts: &Facts) -> Action {
         },
         Step::Cleaning if facts.clean => Action::End(Step::Undone, operation.error.clone()),
         Step::Cleaning => Action::Clean,
-        Step::Detaching if operation.cancelled => Action::GiveUp(cancelled()),
+        Step::Detaching | Step::Scrubbing if operation.cancelled => Action::GiveUp(cancelled()),
         // Whoever began it: the data plane goes on, and is asked.
-        Step::Detaching => match &facts.finished {
+        Step::Detaching | Step::Scrubbing => match &facts.finished {
+            None if operation.step == Step::Scrubbing => Action::Scrub,
             None => Action::Detach,
             Some(Ok(())) => Action::End(Step::Done, None),
             Some(Err(error)) => Action::End(Step::Undone, Some(error.clone())),

@@ -29,6 +29,7 @@ mod parting;
 mod pools;
 mod registry;
 mod restart;
+mod scrub;
 pub(crate) mod shared;
 mod short;
 mod snapshots;
@@ -47,7 +48,8 @@ pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};
 pub use pools::{
-    FailgrpView, LuView, MovesView, PoolExplanation, PoolFinding, PoolView, PvView, TierView,
+    ChecksView, FailgrpView, LuView, MovesView, PoolExplanation, PoolFinding, PoolView, PvView,
+    TierView,
 };
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};

@@ -13,6 +13,7 @@
 mod ailing;
 mod backoff;
 mod carry;
+mod lasting;
 mod process;
 mod pulse;
 mod refusal;
@@ -36,8 +37,9 @@ use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
+use lasting::{Detached, RolledBack, Scrubbed};
 use protocol::message::{
-    Account, Changes, DetachSpec, Failure, ProgressStatus, Reply, Request, RollbackSpec, Selection,
+    Account, Changes, DetachSpec, Failure, Reply, Request, RollbackSpec, ScrubSpec, Selection,
     TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
@@ -80,6 +82,8 @@ enum Command {
     Trace(TraceSpec, Answer<Traced>),
     /// An LU is rolled back.
     Rollback(RollbackSpec, Answer<RolledBack>),
+    /// A pool is scrubbed.
+    Scrub(ScrubSpec, Answer<Scrubbed>),
     /// An LU is detached.
     Detach(DetachSpec, Answer<Detached>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
@@ -94,12 +98,6 @@ enum Command {
 
 /// What has happened to frames, or why that is not told.
 type Traced = Result<Result<TraceReport, Failure>, ApiError>;
-
-/// What became of a rollback so far.
-type RolledBack = Result<Result<(), Failure>, ApiError>;
-
-/// How far the detaching of an LU is; none when it is done.
-type Detached = Result<Result<Option<ProgressStatus>, Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -237,18 +235,6 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
-    /// Rolls an LU back, or asks what became of that.
-    pub async fn rollback(&self, spec: RollbackSpec) -> RolledBack {
-        let command = |done| Command::Rollback(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
-    }
-
-    /// Detaches an LU, or has that stop, or asks how far it is.
-    pub async fn detach(&self, spec: DetachSpec) -> Detached {
-        let command = |done| Command::Detach(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
-    }
-
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -372,6 +358,9 @@ impl SupervisorThread {
             Command::Rollback(spec, done) => {
                 let _ = done.send(self.rollback(spec));
             }
+            Command::Scrub(spec, done) => {
+                let _ = done.send(self.scrub(spec));
+            }
             Command::Detach(spec, done) => {
                 let _ = done.send(self.detach(spec));
             }
@@ -426,23 +415,6 @@ impl SupervisorThread {
             Some(Reply::Error(failure)) => Ok(Err(failure)),
             Some(Reply::Trace(report)) => Ok(Ok(report)),
             Some(_) => Ok(Ok(TraceReport::default())),
-            None => Err(gone()),
-        }
-    }
-
-    fn rollback(&mut self, spec: RollbackSpec) -> RolledBack {
-        match self.ask(&Request::Rollback(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(_) => Ok(Ok(())),
-            None => Err(gone()),
-        }
-    }
-
-    fn detach(&mut self, spec: DetachSpec) -> Detached {
-        match self.ask(&Request::Detach(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Progress(now)) => Ok(Ok(Some(now))),
-            Some(_) => Ok(Ok(None)),
             None => Err(gone()),
         }
     }

@@ -79,6 +79,14 @@ pub enum Kind {
     ResyncStarted,
     /// They have it.
     ResyncEnded,
+    /// What could not be read on a PV was written there again from the other failure group.
+    PvRepaired,
+    /// … and cannot be read all the same.
+    PvUnreadable,
+    /// What the failure groups have differs.
+    LegsDiffer,
+    /// Something cannot be read on any PV.
+    BlockLost,
     /// An operation that took a while has ended.
     Operation,
 }
@@ -110,6 +118,10 @@ impl Kind {
             Kind::PvReturned => "pv_returned",
             Kind::ResyncStarted => "resync_started",
             Kind::ResyncEnded => "resync_ended",
+            Kind::PvRepaired => "pv_repaired",
+            Kind::PvUnreadable => "pv_unreadable",
+            Kind::LegsDiffer => "legs_differ",
+            Kind::BlockLost => "block_lost",
             Kind::Operation => "operation",
         }
     }
@@ -132,7 +144,15 @@ impl Kind {
         use Kind::*;
         matches!(
             self,
-            DataplaneDied | DataplaneSilent | VolumeError | PoolError | PoolFull | PvLost
+            DataplaneDied
+                | DataplaneSilent
+                | VolumeError
+                | PoolError
+                | PoolFull
+                | PvLost
+                | PvUnreadable
+                | LegsDiffer
+                | BlockLost
         )
     }
 }

@@ -306,6 +306,7 @@ impl Plane {
             Request::RemovePool { name } => self.remove_pool(&name),
             Request::Rollback(spec) => self.rollback(spec),
             Request::Detach(spec) => self.detach(&spec),
+            Request::Scrub(spec) => self.scrub(&spec),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::ResetMarks { name } => self.reset_marks(&name),

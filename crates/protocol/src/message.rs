@@ -1,6 +1,7 @@
 //! Requests and replies. The specifications in them are those of [`spec`].
 
 mod changes;
+mod found;
 mod scsi;
 mod trace;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use changes::{Account, Changes, Delta, Named, Selection};
+pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
 pub use trace::{TraceRecord, TraceReport, TraceSpec};
@@ -27,7 +29,8 @@ pub const VERSION: u32 = 2;
 /// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]), interfaces in network
 /// namespaces ([`UplinkSpec::netns`]).
 /// 19: uplinks by AF_XDP sockets ([`spec::UplinkKind::Xdp`]), and what they are like ([`UplinkStatus::way`]).
-pub const MINOR: u32 = 19;
+/// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]).
+pub const MINOR: u32 = 20;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -91,6 +94,8 @@ pub enum Request {
     Rollback(RollbackSpec),
     /// Detaches an LU, which goes on by itself: asks for [`Reply::Progress`] until it is done.
     Detach(DetachSpec),
+    /// Reads all that is written in a pool from every leg, which goes on by itself: asks for [`Reply::Scrub`].
+    Scrub(ScrubSpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -149,6 +154,8 @@ pub enum Reply {
     Trace(TraceReport),
     /// To [`Request::Detach`]: it goes on.
     Progress(ProgressStatus),
+    /// To [`Request::Scrub`]: it goes on, or is over.
+    Scrub(Box<ScrubStatus>),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.
@@ -386,6 +393,13 @@ pub struct PoolStatus {
     /// Snapshots that were made just now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotStatus>,
+    /// What was found where its legs were read, since it was opened.
+    #[serde(default, skip_serializing_if = "is_none_found")]
+    pub found: FoundStatus,
+}
+
+fn is_none_found(found: &FoundStatus) -> bool {
+    found.count() == 0
 }
 
 /// What is left in a tier of a pool.

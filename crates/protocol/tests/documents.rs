@@ -130,6 +130,7 @@ fn the_page_has_every_message() {
         | Request::RemovePool { .. }
         | Request::Rollback(_)
         | Request::Detach(_)
+        | Request::Scrub(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
@@ -150,6 +151,7 @@ fn the_page_has_every_message() {
         | Reply::Changes(_)
         | Reply::Trace(_)
         | Reply::Progress(_)
+        | Reply::Scrub(_)
         | Reply::Stats
         | Reply::Error(_) => (),
     };
@@ -166,6 +168,7 @@ fn the_page_has_every_message() {
         "put_pool",
         "remove_pool",
         "detach",
+        "scrub",
         "put_uplink",
         "remove_uplink",
         "reset_marks",

@@ -28,6 +28,8 @@ mod networks;
 mod pools;
 #[path = "serve/reach.rs"]
 mod reach;
+#[path = "serve/scrub.rs"]
+mod scrub;
 #[path = "serve/signals.rs"]
 mod signals;
 #[path = "serve/sizes.rs"]

@@ -189,6 +189,21 @@ pub(super) async fn purge(
     Ok(Json(server.purge_lus(name, purge.lus, dry_run).await?.into()))
 }
 
+/// All that is written in a storage pool is read from every PV that has it, and compared.
+///
+/// It goes on while clients work, and is an operation that can be cancelled. What cannot be read on one PV of a mirrored pool is written there again; what differs is told and left alone.
+#[utoipa::path(post, path = "/v1/pools/{name}/scrub", tag = "pool", operation_id = "scrub_pool",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the storage pool")),
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn scrub(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, wait, .. } = query.options();
+    Ok(Json(server.scrub_pool(name, dry_run, wait).await?.into()))
+}
+
 /// LUs of a snapshot.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]

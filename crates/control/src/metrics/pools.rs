@@ -1,7 +1,7 @@
 //! Storage pools: how full they are, what waits, what moves.
 
 use super::Scrape;
-use crate::server::{LuView, PoolView, PvView, TierView};
+use crate::server::{ChecksView, LuView, PoolView, PvView, TierView};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -145,6 +145,32 @@ impl Scrape {
             let labels = [("pool", name)];
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&pool.pauses, None)?;
+        }
+        let help = "Blocks of 4 KiB that were found to differ between the failure groups, or that could not be read on a PV, since the data plane opened the pool; twice if they were found twice";
+        let mut metric =
+            encoder.encode_descriptor("pool_found_blocks", help, None, MetricType::Counter)?;
+        for (name, pool) in pools() {
+            let ChecksView { differs, repaired, unreadable, lost, .. } = &pool.checks;
+            for (what, count) in [
+                ("differs", differs),
+                ("repaired", repaired),
+                ("unreadable", unreadable),
+                ("lost", lost),
+            ] {
+                let labels = [("pool", name), ("what", what)];
+                let mut metric = metric.encode_family(&labels)?;
+                metric.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            }
+        }
+        let help =
+            "When the last scrub of the pool was over, in seconds since 1970; 0 if there was none";
+        let unit = Unit::Seconds;
+        let mut metric =
+            encoder.encode_descriptor("pool_last_scrub", help, Some(&unit), MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            let at = pool.checks.last_scrub.as_ref().map_or(0, |last| last.ended_ms / 1000);
+            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            metric.encode_family(&[("pool", name)])?.encode_gauge(&at)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! its pool goes: the data plane removes it, now or when it can. PVs that a data plane has in the pool are noted by their paths: those that are not listed any more leave it, and those that are listed and
 //! were never there join it.
 
+pub mod scrubs;
 pub mod tiers;
 
 use super::files::Made;
@@ -54,6 +55,9 @@ pub struct Kept {
     /// The marks of those whose volumes went before that: whenever such an LU is found, it is doomed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub unwanted: BTreeSet<u64>,
+    /// The last scrub that was over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<scrubs::LastScrub>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]

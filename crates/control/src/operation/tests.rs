@@ -57,6 +57,7 @@ fn operation(kind: Kind, lasting: bool) -> Operation {
             (Step::Restarting, work)
         }
         Kind::Detach => (Step::Detaching, Work::Detach { volume: "lu0".to_owned(), asked: 1 }),
+        Kind::Scrub => (Step::Scrubbing, Work::Scrub { pool: "p0".to_owned(), asked: 1 }),
         kind => {
             let step = if kind == Kind::Copy { Step::Copying } else { Step::Waiting };
             (step, Work::Change { edits: Vec::new(), files: BTreeMap::new() })
@@ -100,8 +101,8 @@ fn act(
             (world.process, world.restarts) = (world.process + 1, world.restarts + 1);
             facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
         }
-        Action::Detach if matches!(event, Event::Opening) => world.copies = true,
-        Action::Detach => {
+        Action::Detach | Action::Scrub if matches!(event, Event::Opening) => world.copies = true,
+        Action::Detach | Action::Scrub => {
             (world.copies, world.apart) = (false, world.apart || !fails);
             facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
         }
@@ -123,11 +124,11 @@ fn act(
 proptest! {
     #[test]
     fn an_operation_ends_whatever_happens_and_says_what_is_there(
-        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart), Just(Kind::Detach)],
+        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart), Just(Kind::Detach), Just(Kind::Scrub)],
         lasting: bool,
         events in proptest::collection::vec(event(), 0..40),
     ) {
-        let lasting = lasting && !matches!(kind, Kind::Restart | Kind::Detach);
+        let lasting = lasting && !matches!(kind, Kind::Restart | Kind::Detach | Kind::Scrub);
         let mut operation = operation(kind, lasting);
         let mut world = World { stored: kind == Kind::Change, process: 1, ..World::default() };
         let mut facts = Facts::default();
@@ -162,10 +163,10 @@ proptest! {
         match (kind, operation.step) {
             (Kind::Restart, Step::Done) => prop_assert_eq!(world.process, 2),
             (Kind::Restart, _) => prop_assert!(operation.error.is_some()),
-            (Kind::Detach, Step::Done) => {
+            (Kind::Detach | Kind::Scrub, Step::Done) => {
                 prop_assert!(world.apart && !world.copies && !cancelled_in_time, "{operation:?}");
             }
-            (Kind::Detach, _) => {
+            (Kind::Detach | Kind::Scrub, _) => {
                 prop_assert!(!world.copies, "the data plane goes on: {operation:?}");
                 prop_assert!(operation.error.is_some(), "it says why");
             }

@@ -126,6 +126,7 @@ impl Server {
                 Action::Copy => facts.finished = Some(self.copy(&operation).await),
                 Action::Restart => facts.finished = Some(self.restart(&operation).await),
                 Action::Detach => facts.finished = self.detach(&operation, facts.resumed).await,
+                Action::Scrub => facts.finished = self.scrub(&operation, facts.resumed).await,
                 Action::Tell => {
                     told = self.tell(Some(concerned)).await;
                     facts.carried = self.carried(&operation, &told, late);
@@ -168,9 +169,9 @@ impl Server {
                         return Err(why.help(help));
                     }
                 }
-                Action::Clean if operation.kind == Kind::Detach => {
-                    // All was copied before that was known: what is done is done.
-                    if self.stop_detach(&operation).await {
+                Action::Clean if matches!(operation.kind, Kind::Detach | Kind::Scrub) => {
+                    // All was copied, or read, before that was known: what is done is done.
+                    if self.stop_detach(&operation).await || self.stop_scrub(&operation).await {
                         self.finish(id, Step::Done, None, facts.resumed).await;
                     }
                     facts.clean = true;

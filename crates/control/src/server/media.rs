@@ -39,7 +39,7 @@ fn new_media<'a>(
 fn copies(operation: &Operation) -> impl Iterator<Item = (&String, &Attributes)> {
     let edits = match &operation.work {
         Work::Change { edits, .. } => edits.as_slice(),
-        Work::Restart { .. } | Work::Detach { .. } => &[],
+        Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } => &[],
     };
     let new = edits.iter().filter(|edit| edit.object == Object::Medium && edit.before.is_none());
     let new = new.filter_map(|edit| Some((&edit.name, edit.after.as_ref()?)));

@@ -1,9 +1,11 @@
 //! What the API shows of storage pools.
 
 mod check;
+mod checks;
 mod mirror;
 mod tiers;
 
+pub use checks::ChecksView;
 pub(super) use mirror::Lost;
 pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};
 pub use tiers::TierView;
@@ -59,6 +61,9 @@ pub struct PoolView {
     /// PVs that were away get what they missed: how far that is, while some do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync: Option<MovesView>,
+    /// What was found where its PVs were read.
+    #[serde(default)]
+    pub checks: ChecksView,
     /// What will be wrong soon, or is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -325,6 +330,7 @@ impl PoolView {
             pauses: status.pauses,
             balance: status.balance.as_ref().map(MovesView::of),
             resync: status.resync.as_ref().map(MovesView::of),
+            checks: ChecksView::of(status, &kept),
             warning: tiers::warning(set, &tiers, status.paused),
             notes: PoolView::note_of_groups(&failgrps).into_iter().collect(),
             failgrps,

@@ -1,5 +1,7 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
+mod checks;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +12,7 @@ use pool::format::MemberState;
 use pool_io::{At, PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
     DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
-    PvStatus, Reply, Request, RollbackSpec, SnapshotStatus, TierStatus,
+    PvStatus, Reply, Request, RollbackSpec, ScrubSpec, SnapshotStatus, TierStatus,
 };
 use spec::{LuSpec, PlacedLu, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
@@ -106,6 +108,15 @@ impl Plane {
         };
         let now = now.map_err(|error| pool_failure(&spec.pool, &error))?;
         Ok(now.map_or(Reply::Done, |now| Reply::Progress(progress(now))))
+    }
+
+    /// Begins a scrub, or ends it; says how far it is. It waits for no disk.
+    pub(super) fn scrub(&self, spec: &ScrubSpec) -> Result<Reply, Failure> {
+        let open = self.state().pools.get(&spec.pool).filter(|open| !open.closes).cloned();
+        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?;
+        let scrub = checks::scrub(&open.handle, spec);
+        let now = scrub.map_err(|error| pool_failure(&spec.pool, &error))?;
+        Ok(Reply::Scrub(Box::new(now)))
     }
 
     /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
@@ -380,6 +391,7 @@ impl OpenPool {
             balance: view.balance.map(progress),
             resync: view.resync.map(progress),
             snapshots: self.made.values().cloned().collect(),
+            found: checks::found(&view.checks, &view.pvs),
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) enum Verb {
     MoveLu(String, String, How),
     /// LUs share nothing any more.
     DetachLus(pools::DetachArgs),
+    /// Storage pools are read.
+    ScrubPools(pools::DetachArgs),
     /// A new LU of what a snapshot holds.
     CloneLu(NewArgs, String),
     Snapshot(SnapshotVerb),
@@ -88,6 +90,14 @@ enum PoolVerb {
     Explain(NameArg),
     /// Hold all storage pools against the rules for their layout, with the arithmetic, and say what mends what; ends with 8 if there is something
     Check,
+    /// Read all that is written in storage pools from every PV that has it, while clients work: what cannot be read on one PV of a mirrored pool is written there again, what differs is told with its place and left alone, since nothing says which copy is right. It gives way to clients
+    #[command(after_help = "\
+Examples:
+  trunkline pool scrub safe
+  trunkline pool scrub safe --no-wait
+  trunkline operation cancel 12
+  trunkline pool explain safe")]
+    Scrub(super::pools::DetachArgs),
     /// Look at a pool that does not open any more by its PVs, which nobody may have open, and say what is left of it; with --write make its map again
     #[command(after_help = "\
 Examples:
@@ -378,6 +388,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Pool => match PoolVerb::from_arg_matches(matches)? {
             PoolVerb::Explain(NameArg { name }) => Verb::ExplainPool(name, None),
             PoolVerb::Check => Verb::CheckPools,
+            PoolVerb::Scrub(args) => Verb::ScrubPools(args),
             PoolVerb::Rescue { pvs, write } => Verb::RescuePool(pvs, write),
         },
         Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),

@@ -86,7 +86,7 @@ Examples:
     },
 }
 
-/// What is detached.
+/// What is detached, or scrubbed.
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
     /// Names

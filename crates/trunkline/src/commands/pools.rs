@@ -79,6 +79,17 @@ pub(super) fn space(space: &PoolView) -> String {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
         page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
     }
+    if let Some(found) = space.checks.text() {
+        page += &format!("\nfound where PVs were read, since the pool was opened: {found}");
+    }
+    if let Some(last) = &space.checks.last_scrub {
+        let read = format_size(last.read_bytes);
+        let at = super::events::time(last.ended_ms);
+        page += &format!("\nlast scrub: over {at}, {read} read: {}", last.text());
+        if last.skipped_bytes > 0 {
+            page += &format!("; {} not to its end", format_size(last.skipped_bytes));
+        }
+    }
     space.notes.iter().for_each(|note| page += &format!("\nnote: {note}"));
     let tiers = space.tiers.len() > 1;
     if tiers {
@@ -369,7 +380,7 @@ fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::server::{PoolFinding, TierView};
+    use control::server::{ChecksView, PoolFinding, TierView};
 
     fn pv(path: &str, failgrp: &str, state: &str, since_ms: Option<u64>) -> PvView {
         PvView {
@@ -419,6 +430,7 @@ mod tests {
             pauses: 0,
             balance: None,
             resync: Some(moves),
+            checks: ChecksView::default(),
             warning: None,
             notes: vec!["failure group `Default` has less".to_owned()],
         }

@@ -272,6 +272,15 @@ impl Server {
     ///
     /// There is no such pool.
     pub async fn explain_pool(&self, name: &str) -> Result<PoolExplanation, ApiError> {
+        self.explain_pool_of(name, None).await
+    }
+
+    /// … for an LU of it, of which alone it is said where something was found.
+    async fn explain_pool_of(
+        &self,
+        name: &str,
+        lu: Option<&str>,
+    ) -> Result<PoolExplanation, ApiError> {
         let AnyView::Object(view) = self.object(Object::Pool, name).await? else {
             return Err(self.not_found(Object::Pool, name));
         };
@@ -296,6 +305,7 @@ impl Server {
             let (effect, what) = (effect.to_owned(), reason);
             findings.insert(0, PoolFinding { what, pv: None, since_ms: None, effect, remedy });
         }
+        findings.extend(view.space.iter().flat_map(|space| space.found(name, lu)));
         let failgrps = view.space.map(|space| space.failgrps).unwrap_or_default();
         let copies = failgrps.len().max(1) as u32;
         Ok(PoolExplanation { pool: name.to_owned(), lu: None, state, copies, failgrps, findings })
@@ -315,7 +325,7 @@ impl Server {
             let help = format!("`trunkline volume show {name}` has its state, and why");
             return Err(ApiError::new(Code::Invalid, what).help(help));
         };
-        let mut told = self.explain_pool(pool).await?;
+        let mut told = self.explain_pool_of(pool, Some(name)).await?;
         if let AnyView::Volume(volume) = self.object(Object::Volume, name).await?
             && volume.state != "open"
         {

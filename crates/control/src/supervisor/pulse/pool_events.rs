@@ -3,8 +3,14 @@
 use crate::model::pools::{trouble_beside, why_away};
 use crate::trail::Kind;
 use fabric::units::format_size;
-use protocol::message::{PoolStatus, PvState, PvStatus, Status};
+use protocol::message::{
+    FoundBlock, FoundKind, FoundStatus, PoolStatus, PvState, PvStatus, Status,
+};
+use spec::FileIdentity;
 use std::collections::BTreeMap;
+
+/// How many places of those that were found at once are told.
+const FOUND_AT_ONCE: usize = 16;
 
 /// Something that became of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +46,7 @@ pub(super) fn between(
         all.extend(pvs(earlier.filter(|_| !first), pool, || lost(&name)));
         if known {
             all.extend(resync(earlier, pool));
+            all.extend(found(earlier, pool, now));
         }
     }
     all
@@ -58,6 +65,59 @@ fn fullness(earlier: Option<&PoolStatus>, pool: &PoolStatus, note: &mut dyn FnMu
         (1.., 0) => note(Kind::PoolSpace, "no write waits for space any more".to_owned()),
         _ => {}
     }
+}
+
+/// What was found where legs were read; of many at once the first are told one by one.
+fn found(earlier: Option<&PoolStatus>, pool: &PoolStatus, now: &Status) -> Vec<Told> {
+    let none = FoundStatus::default();
+    let before = earlier.map_or(&none, |pool| &pool.found);
+    let count = pool.found.count().saturating_sub(before.count());
+    let kept = pool.found.last.len();
+    let new = kept.saturating_sub(usize::try_from(count).unwrap_or(kept));
+    let of_lu = |number: u32| {
+        let volume = now.volumes.iter().find(|volume| {
+            matches!(&volume.identity, Some(FileIdentity::Lu { pool: of, number: its, .. })
+                if *its == number && *of == pool.spec.uuid)
+        });
+        volume.map_or_else(|| format!("LU {number}"), |volume| volume.spec.name.clone())
+    };
+    let told = |block: &FoundBlock| {
+        let pvs: Vec<String> = block.pvs.iter().map(|pv| pv.display().to_string()).collect();
+        let (pvs, place) =
+            (pvs.join(", "), format!("4 KiB of {} at byte {}", of_lu(block.lu), block.at));
+        let (kind, message) = match block.kind {
+            FoundKind::Differs => (
+                Kind::LegsDiffer,
+                format!(
+                    "{place} differ between the PVs {pvs}; which is right is not known, and nothing was changed"
+                ),
+            ),
+            FoundKind::Repaired => (
+                Kind::PvRepaired,
+                format!(
+                    "{place} could not be read on PV {pvs}, and were written there again from the other failure group"
+                ),
+            ),
+            FoundKind::Unreadable => (
+                Kind::PvUnreadable,
+                format!(
+                    "{place} cannot be read on PV {pvs}, also after they were written there again; the other failure group has them"
+                ),
+            ),
+            FoundKind::Lost => {
+                (Kind::BlockLost, format!("{place} cannot be read on any PV ({pvs})"))
+            }
+        };
+        let pv = block.pvs.first().map(|pv| pv.display().to_string());
+        Told { kind, pool: pool.spec.name.clone(), pv, message }
+    };
+    let new: Vec<&FoundBlock> = pool.found.last.iter().skip(new).collect();
+    let mut all: Vec<Told> = new.iter().take(FOUND_AT_ONCE).map(|block| told(block)).collect();
+    let left = count.saturating_sub(all.len() as u64);
+    if let Some(last) = all.last_mut().filter(|_| left > 0) {
+        last.message += &format!("; and {left} more of these or others were found meanwhile");
+    }
+    all
 }
 
 /// PVs that went away, and those that came back.
@@ -173,6 +233,41 @@ mod tests {
         // One that was opened since.
         let empty = Status { pid: 1, ..Status::default() };
         assert_eq!(between(&empty, &with(1, pool(3, None)), false, nothing).len(), 1);
+    }
+
+    #[test]
+    fn what_is_found_is_told_once_and_of_much_at_once_how_much_it_is() {
+        let block = |number: u64| FoundBlock {
+            kind: if number == 0 { FoundKind::Repaired } else { FoundKind::Differs },
+            lu: 3,
+            at: number * 4096,
+            pvs: vec!["/a".into(), "/b".into()],
+        };
+        let of = |pid, count: u64| {
+            let last = (count.saturating_sub(64)..count).map(block).collect();
+            let (repaired, differs) = (count.min(1), count.saturating_sub(1));
+            let found = FoundStatus { repaired, differs, last, ..FoundStatus::default() };
+            with(pid, PoolStatus { found, ..pool(0, None) })
+        };
+        let told = |before: &Status, now: &Status| -> Vec<String> {
+            let all = between(before, now, false, nothing);
+            all.into_iter().map(|one| format!("{} {}", one.kind.as_str(), one.message)).collect()
+        };
+        let first = told(&of(1, 0), &of(1, 2));
+        assert_eq!(first.len(), 2, "{first:?}");
+        assert!(first[0].starts_with("pv_repaired 4 KiB of LU 3 at byte 0 could not be read"));
+        assert!(first[1].starts_with("legs_differ 4 KiB of LU 3 at byte 4096 differ"), "{first:?}");
+        assert_eq!(told(&of(1, 2), &of(1, 2)), [""; 0]);
+        assert_eq!(told(&of(1, 64), &of(1, 65)).len(), 1);
+        for (before, now, left) in [(1, 81, 64), (70, 87, 1), (5, 1000, 979)] {
+            let many = told(&of(1, before), &of(1, now));
+            assert_eq!(many.len(), FOUND_AT_ONCE);
+            let more = format!("; and {left} more of these or others were found meanwhile");
+            assert!(many[15].ends_with(&more), "{}", many[15]);
+        }
+        // Another process counts from its own beginning.
+        assert_eq!(told(&of(1, 9), &of(2, 1)).len(), 1);
+        assert_eq!(told(&of(1, 9), &of(2, 0)), [""; 0]);
     }
 
     #[test]
