@@ -113,6 +113,9 @@ pub trait Peers<H> {
     /// A queue with its handler, if it is here and is not being stopped.
     fn get(&mut self, id: QueueId) -> Option<(&mut H, &mut RunningQueue)>;
 
+    /// Whether a queue that is not to be had was asked back.
+    fn is_leaving(&self, id: QueueId) -> bool;
+
     /// The ring of a queue makes no sense.
     fn ring_broke(&mut self, id: QueueId, error: QueueError);
 }

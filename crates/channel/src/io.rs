@@ -562,6 +562,7 @@ impl Io {
     /// [`Handler::relay`] is called for a queue before the turn's ends are published. To be asked for once until then.
     pub fn relay(&mut self, queue: &mut RunningQueue) {
         self.relays.push(queue.id.0);
+        queue.relays = true;
         self.list(queue);
     }
 

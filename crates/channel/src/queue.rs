@@ -153,6 +153,8 @@ pub struct RunningQueue {
     pub(crate) answers_due: u32,
     /// Operations of its own that are in the kernel ([`crate::Io::operate`]).
     pub(crate) operations: u32,
+    /// Its relay was asked for ([`crate::Io::relay`]).
+    pub(crate) relays: bool,
     /// Which off-path request each head waits for; 0: none.
     pub(crate) tickets: Box<[u64]>,
     /// Heads that wait until fewer commands are active, oldest first; how many of the last were taken while the queue paused, and wait for
@@ -248,6 +250,7 @@ impl RunningQueue {
             parked: 0,
             answers_due: 0,
             operations: 0,
+            relays: false,
             tickets: vec![0; size].into(),
             held: VecDeque::with_capacity(size),
             kept: 0,
@@ -429,6 +432,7 @@ impl RunningQueue {
             && self.resources.ring.in_flight() == 0
             && self.answers_due == 0
             && self.operations == 0
+            && !self.relays
     }
 
     /// Makes completions visible. `true`: the client wants to be notified.

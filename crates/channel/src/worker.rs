@@ -80,6 +80,11 @@ impl<H> Peers<H> for Others<'_, H> {
         queue.takes_heads().then_some((handler, queue))
     }
 
+    fn is_leaving(&self, id: QueueId) -> bool {
+        let served = self.queues.get(usize::from(id.0)).and_then(|served| served.as_deref());
+        served.is_some_and(|served| served.queue.stop.is_some())
+    }
+
     fn ring_broke(&mut self, id: QueueId, error: QueueError) {
         if !self.broken.iter().any(|(broken, _)| *broken == id) {
             self.broken.push((id, error));
@@ -410,6 +415,7 @@ impl<H: Handler> Worker<H> {
             // Out of the list, so that it and a peer can be worked on at once.
             let taken = self.queues[usize::from(id)].take();
             let mut served = taken.expect("a queue with commands under way is here");
+            served.queue.relays = false;
             let mut others = Others { queues: &mut self.queues, broken: Vec::new() };
             served.handler.relay(&mut self.io, &mut served.queue, &mut others);
             let broken = others.broken;

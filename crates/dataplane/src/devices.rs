@@ -396,6 +396,10 @@ impl<H> Peers<H> for Like<'_, H> {
         Some(((self.1)(handler)?, queue))
     }
 
+    fn is_leaving(&self, id: QueueId) -> bool {
+        self.0.is_leaving(id)
+    }
+
     fn ring_broke(&mut self, id: QueueId, error: QueueError) {
         self.0.ring_broke(id, error);
     }

@@ -224,6 +224,12 @@ impl Replica {
         self.here.retain(|(at, number, _)| (*at, *number) != (port, pair));
     }
 
+    /// A port.
+    #[cold]
+    pub(crate) fn port(&self, id: PortId) -> Option<Arc<Port>> {
+        Some(Arc::clone(&self.ports.get(usize::from(id.0))?.as_ref()?.port))
+    }
+
     /// Which queue of a port gets a frame that came by the pair of that number at its sender's. A pair that the driver has not sent by is none that it
     /// uses (clause 5.1.6.5.5), but for the first. None: the client uses no queue.
     pub(crate) fn way_to(&self, id: PortId, number: u16) -> Option<Way> {

@@ -238,7 +238,15 @@ fn hand_over<W: Watch>(
         }
         Way::Here(id, number) => {
             told(number);
-            let (handler, queue) = peers.get(id).ok_or(Reason::PortDown)?;
+            let Some((handler, queue)) = peers.get(id) else {
+                // It was asked back, to be moved as a rule: what comes meanwhile waits for who has it next.
+                let port = replica.port(frame.egress.port).filter(|_| peers.is_leaving(id));
+                let port = port.ok_or(Reason::PortDown)?;
+                let around = &Around { switch: &mut replica.switch, watch };
+                store(&port.pairs[usize::from(number)], around, frame, 0)?;
+                sender.count(QueueCounter::HandedOver, 1);
+                return Ok(());
+            };
             match &mut handler.0 {
                 Side::Rx(receiver) => {
                     if let Err(error) = receiver.take_in(io, queue, around, frame) {

@@ -175,6 +175,7 @@ impl UplinkPort {
 
 impl Drop for UplinkPort {
     fn drop(&mut self) {
+        self.network.reset(&self.port);
         self.network.leave(&self.port);
     }
 }
