@@ -14,7 +14,7 @@
 //! - [`Switch`]: one channel's ports and tables. [`Switch::forward`] finds the destinations of a frame ([`Egress`], each with its tag edit);
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
 //! - [`News`]: what one channel's tables learned, for the others'. [`Claim`]: an IP address that a station says is its own. [`Announcement`]: what is said of a
-//!   station whose place has changed, to those who do not know it. [`Share`]: whose turn it is among queues.
+//!   station whose place has changed, to those who do not know it.
 //! - [`failover`]: which of two servers bridges which VLAN.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
 //!
@@ -62,7 +62,7 @@ pub use claim::Claim;
 pub use edit::{Piece, Pieces, Scratch, TagEdit, Takes, adapt};
 pub use forward::{Egress, Sizes, Switch};
 pub use guard::{Guard, Prefix};
-pub use limit::{Limit, Meter, Rate, Share};
+pub use limit::{Limit, Meter, Rate};
 pub use offload::{Gso, NetHeader, Offload, Offloads, Partial, SEGMENTS_MAX};
 pub use packet::{Arp, Fragment, Ip, Packet};
 pub use port::{PortId, PortSpec, Storm, Tagging};

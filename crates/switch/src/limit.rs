@@ -1,4 +1,4 @@
-//! Rates and shares, on the caller's time.
+//! Rates, on the caller's time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,39 +76,5 @@ impl Limit {
         let [frames, all] = &*self.0;
         frames.as_ref().is_none_or(|meter| meter.take(now_ns, 1))
             && all.as_ref().is_none_or(|meter| meter.take(now_ns, bytes as u64))
-    }
-}
-
-/// One queue's share of its channel, by deficit round robin (Shreedhar and Varghese, 1995): over turns, queues that always have something to
-/// send get bytes as their weights are, whatever the size of their frames.
-#[derive(Debug, Clone, Copy)]
-pub struct Share {
-    weight: u32,
-    left: i64,
-}
-
-impl Share {
-    /// Bytes of one turn for a weight of 1.
-    pub const QUANTUM_BYTES: i64 = 64 * 1024;
-
-    /// A share of that weight, 1 or more.
-    #[must_use]
-    pub fn new(weight: u32) -> Share {
-        Share { weight: weight.max(1), left: 0 }
-    }
-
-    /// A turn begins.
-    pub fn begin(&mut self) {
-        self.left = (self.left + i64::from(self.weight) * Share::QUANTUM_BYTES)
-            .min(i64::from(self.weight) * Share::QUANTUM_BYTES);
-    }
-
-    /// Takes a frame's bytes if anything is left of the turn. What the last one overdraws is missing in the next turn.
-    pub fn take(&mut self, bytes: usize) -> bool {
-        let passes = self.left > 0;
-        if passes {
-            self.left -= bytes as i64;
-        }
-        passes
     }
 }

@@ -178,22 +178,6 @@ fn a_rate_is_shared_by_all_channels_and_survives_another_change() {
     assert!((500..=506).contains(&went), "{went}");
 }
 
-#[test]
-fn shares_are_as_their_weights() {
-    let mut shares = [crate::Share::new(1), crate::Share::new(3)];
-    let mut bytes = [0u64; 2];
-    for _ in 0..1000 {
-        for (share, (bytes, frame)) in shares.iter_mut().zip(bytes.iter_mut().zip([1500, 64000])) {
-            share.begin();
-            while share.take(frame) {
-                *bytes += frame as u64;
-            }
-        }
-    }
-    let ratio = bytes[1] as f64 / bytes[0] as f64;
-    assert!((2.95..3.05).contains(&ratio), "{ratio}");
-}
-
 fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], body: &[u8]) -> Vec<u8> {
     let [high, low] = (20 + body.len() as u16).to_be_bytes();
     let fixed = [0x45, 0, high, low, 0, 0, 0, 0, 1, protocol, 0, 0];
