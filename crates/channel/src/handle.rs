@@ -58,6 +58,11 @@ impl Activity {
         self.bell.0.as_fd()
     }
 
+    /// There is something to look at, although no channel has worked.
+    pub fn ring(&self) {
+        self.bell.ring();
+    }
+
     #[inline]
     pub(crate) fn note(&self) {
         // A look that misses the store is followed by another one in the next turn.

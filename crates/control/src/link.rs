@@ -180,6 +180,9 @@ impl Link for SocketLink {
         let (since, what) = match request {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(spec) if spec.thread => {
+                (20, "give a shared adapter a channel of its own (thread=1)")
+            }
             Request::PutUplink(spec) if spec.kind == UplinkKind::Xdp => {
                 (19, "have uplinks of the kind xdp")
             }

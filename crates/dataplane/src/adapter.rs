@@ -9,7 +9,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -57,6 +57,8 @@ pub(crate) struct PlaneContext {
     pub(crate) acceptor: Acceptor,
     /// Who serves storage pools; nobody in a simulation.
     pub(crate) pools: Option<Arc<pool_io::Pools>>,
+    /// The last channel is for uplinks with a channel of their own, as long as there is another.
+    pub(crate) keeps_one: Arc<AtomicBool>,
 }
 
 /// Everything that one specification determines.
@@ -730,7 +732,8 @@ impl Inner {
         let spec = shared.spec();
         let mut queues = shared.queues();
         let load = self.plane.queues_of_channels();
-        let units = placement::initial(&spec, queues.count_units(), &load);
+        let open = self.plane.open_channels();
+        let units = placement::initial(&spec, queues.count_units(), &load[..open]);
         queues.set_places(&units);
         shared.update(&queues);
     }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,7 +61,12 @@ impl Balancer {
         let activity = Arc::clone(&self.activity);
         let run = move || {
             while !stopped(&stop, None, Some(PERIOD)) {
-                if !scale.step() && stopped(&stop, Some(activity.before_sleep()), None) {
+                if scale.step() {
+                    continue;
+                }
+                let bell = activity.before_sleep();
+                // Who keeps a channel before that rang in vain.
+                if scale.is_of_now() && stopped(&stop, Some(bell), None) {
                     return;
                 }
             }
@@ -98,6 +104,8 @@ struct Scale {
     /// By slot of the statistics.
     received: Vec<u64>,
     talks: HashMap<(Party, Party), Told>,
+    /// Channels that were open.
+    open: usize,
 }
 
 /// What a unit has told another.
@@ -119,7 +127,13 @@ impl Scale {
             commands: vec![0; channels],
             received: Vec::new(),
             talks: HashMap::new(),
+            open: channels,
         }
+    }
+
+    /// Whether as many channels are open as at the last look.
+    fn is_of_now(&self) -> bool {
+        self.open == self.plane.open_channels()
     }
 
     /// Measures the load since the last look and moves queues; whether there was any load.
@@ -133,31 +147,34 @@ impl Scale {
             busy.push((busy_ns as f64 / elapsed_ns).min(1.0));
             commands.push(since(&mut self.commands[index], stats.get(ChannelCounter::Commands)));
         }
+        self.open = self.plane.open_channels();
         let adapters = (self.adapters)();
-        let mut loads = Vec::new();
+        let (mut loads, mut missed) = (Vec::new(), false);
         for (number, adapter) in adapters.iter().enumerate() {
-            self.measure(number, adapter, &busy, &commands, &mut loads);
+            missed |= !self.measure(number, adapter, (&busy, &commands), &mut loads);
         }
         let talks = self.listen(&adapters, &loads, elapsed_ns / 1e9);
-        let moves = placement::rebalance(&busy, &loads, &talks);
+        let moves = placement::rebalance(&busy[..self.open], &loads, &talks);
         for step in &moves {
             carry_out(&adapters[step.adapter], step);
         }
-        !moves.is_empty() || busy.iter().any(|share| *share >= HARDLY)
+        // Those that could not be looked at may be on a channel that is not open.
+        let waits = missed && self.open < busy.len();
+        waits || !moves.is_empty() || busy.iter().any(|share| *share >= HARDLY)
     }
 
+    /// Adds what runs of an adapter; false: somebody waits for its queues.
     fn measure(
         &mut self,
         number: usize,
         adapter: &Shared,
-        busy: &[f64],
-        commands: &[u64],
+        (busy, commands): (&[f64], &[u64]),
         loads: &mut Vec<UnitLoad>,
-    ) {
+    ) -> bool {
         let spec = adapter.spec();
-        let Some(queues) = adapter.queues_now() else { return };
+        let Some(queues) = adapter.queues_now() else { return false };
         let started = queues.started().div_ceil(adapter.device.together());
-        let allowed = placement::channels_allowed(&spec, usize::from(started), busy.len());
+        let allowed = placement::channels_allowed(&spec, usize::from(started), self.open);
         let stays = spec.placement != Placement::Adaptive;
         let before = loads.len();
         for (unit, channel, stats) in queues.running() {
@@ -174,6 +191,7 @@ impl Scale {
                 _ => loads.push(UnitLoad { adapter: number, unit, channel, allowed, share, stays }),
             }
         }
+        true
     }
 
     /// Who talks with whom of those that run, in these seconds since the last look.
@@ -217,6 +235,11 @@ fn carry_out(adapter: &Shared, step: &Move) {
 }
 
 impl PlaneContext {
+    /// How many channels are open for clients' queues: the first ones.
+    pub(crate) fn open_channels(&self) -> usize {
+        placement::open_channels(self.channels.len(), self.keeps_one.load(SeqCst))
+    }
+
     /// How many queues each channel owns.
     pub(crate) fn queues_of_channels(&self) -> Vec<u64> {
         use protocol::stats::ChannelCounter::Queues;

@@ -74,7 +74,8 @@ fn context() -> &'static PlaneContext {
         let outside = Arc::new(Outside::of(false));
         let acceptor = Acceptor::start().expect("a thread");
         let stats = Arc::new(stats);
-        PlaneContext { channels, stats, services, relay, outside, acceptor, pools: None }
+        let (pools, keeps_one) = (None, Arc::default());
+        PlaneContext { channels, stats, services, relay, outside, acceptor, pools, keeps_one }
     })
 }
 

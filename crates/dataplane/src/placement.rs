@@ -11,8 +11,23 @@
 //!
 //! What is placed is a *unit*: queues that are always on one channel. That is a queue of a disk, and the pair of a network card
 //! ([`channel::device::Device::TOGETHER`]), which answers by the one what came by the other. Wherever the contract counts queues it counts units.
+//!
+//! An uplink with `thread` has its descriptors on the last channel, which is *kept* for such as long as there is another: clients' queues are on those before it, which are
+//! *open*. So what passes it is handed over, and no disk waits for the network's work.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::message::{AdapterSpec, Placement};
+
+/// How many channels are open for clients' queues, the first ones, if one is to be kept.
+pub(crate) fn open_channels(channels: usize, keeps_one: bool) -> usize {
+    if keeps_one { channels.saturating_sub(1).max(1) } else { channels }
+}
+
+/// The channel of a descriptor of an uplink, by its number.
+pub(crate) fn of_descriptor(number: usize, channels: usize, thread: bool) -> usize {
+    if thread { channels.saturating_sub(1) } else { number % channels.max(1) }
+}
 
 /// How many channels may serve an adapter with this many units.
 pub(crate) fn channels_allowed(spec: &AdapterSpec, units: usize, channels: usize) -> usize {
@@ -20,7 +35,7 @@ pub(crate) fn channels_allowed(spec: &AdapterSpec, units: usize, channels: usize
     wanted.min(channels).min(units).max(1)
 }
 
-/// The channel of each unit for a client that has just connected. `load`: queues that each channel owns.
+/// The channel of each unit for a client that has just connected. `load`: queues that each open channel owns.
 pub(crate) fn initial(spec: &AdapterSpec, units: usize, load: &[u64]) -> Vec<usize> {
     let home = (0..load.len()).min_by_key(|index| load[*index]).unwrap_or(0);
     let allowed = match spec.placement {
@@ -72,18 +87,49 @@ pub(crate) struct Move {
     pub(crate) to: usize,
 }
 
-/// At most one adapter's worth of moves, so that each step can be measured before the next.
+/// What is to move now. `busy` is each open channel's share of busy time.
 ///
-/// `busy` is each channel's share of busy time. Spreading comes first: the busiest channel above [`BUSY`] that has at least two loaded
+/// What is on a channel that is not open leaves it, all at once. Else it is at most one adapter's worth of moves, so that each step can be measured before the next. Spreading comes first: the busiest channel above [`BUSY`] that has at least two loaded
 /// units gives the one that fits best to the least busy channel, if that makes the worse of both better. Else an adapter that
 /// uses several channels which together would keep one below [`QUIET`] is folded onto the one that has most of it, or those that talk are brought together.
 pub(crate) fn rebalance(busy: &[f64], units: &[UnitLoad], talks: &[Talk]) -> Vec<Move> {
+    let leaving = leave(busy, units);
+    if !leaving.is_empty() {
+        return leaving;
+    }
     let placed = Placed { busy, units, talks };
     spread(busy, units)
         .map(|step| vec![step])
         .or_else(|| gather(&placed))
         .or_else(|| fold(&placed))
         .unwrap_or_default()
+}
+
+/// Takes units off channels that are not open, also those that stay otherwise: to the quietest one, within what their adapter may use. One that is adaptive is scattered no further
+/// than it was.
+fn leave(busy: &[f64], units: &[UnitLoad]) -> Vec<Move> {
+    let (open, mut busy) = (busy.len(), busy.to_vec());
+    let mut counts = vec![0_usize; open];
+    let mut used: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for unit in units.iter().filter(|unit| unit.channel < open) {
+        counts[unit.channel] += 1;
+        used.entry(unit.adapter).or_default().insert(unit.channel);
+    }
+    let mut moves = Vec::new();
+    for unit in units.iter().filter(|unit| unit.channel >= open) {
+        let used = used.entry(unit.adapter).or_default();
+        let most = if unit.stays { unit.allowed } else { 1 };
+        let may = |to: &usize| used.len() < most.max(1) || used.contains(to);
+        let quietest = (0..open)
+            .filter(may)
+            .min_by(|a, b| busy[*a].total_cmp(&busy[*b]).then(counts[*a].cmp(&counts[*b])));
+        let Some(to) = quietest else { continue };
+        used.insert(to);
+        busy[to] += unit.share;
+        counts[to] += 1;
+        moves.push(Move { adapter: unit.adapter, unit: unit.unit, to });
+    }
+    moves
 }
 
 /// How everything is placed.

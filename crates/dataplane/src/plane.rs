@@ -257,7 +257,9 @@ impl Plane {
         } else {
             Some(Arc::new(Pools::start().map_err(PlaneError::Pools)?))
         };
-        let context = PlaneContext { channels, stats, services, relay, outside, acceptor, pools };
+        let keeps_one = Arc::default();
+        let context =
+            PlaneContext { channels, stats, services, relay, outside, acceptor, pools, keeps_one };
         let state = Arc::new(Mutex::new(State::default()));
         let of_balancer = Arc::clone(&state);
         let adapters = move || {

@@ -73,6 +73,7 @@ impl House {
             acceptor,
             // No volume of a simulation is an LU.
             pools: None,
+            keeps_one: Arc::default(),
         };
         Ok(House { context, storage: Storage::default() })
     }

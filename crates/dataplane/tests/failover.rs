@@ -50,8 +50,10 @@ impl Side {
             netaddr: self.netaddr,
             failback: self.failback,
         };
-        let (failover, kind) = (Some(failover), self.kind);
-        Request::PutUplink(UplinkSpec { failover, kind, ..UplinkSpec::on("net", self.interface) })
+        // One of the two has a channel of its own.
+        let (failover, kind, thread) = (Some(failover), self.kind, self.priority.is_multiple_of(2));
+        let uplink = UplinkSpec::on("net", self.interface);
+        Request::PutUplink(UplinkSpec { failover, kind, thread, ..uplink })
     }
 
     /// A data plane with the uplink, on the kernel's bridge, and the guest's card.

@@ -262,18 +262,24 @@ fn address(mtu: u16, pvid: u16) {
 #[ignore = "in a namespace"]
 fn a_client_reaches_the_host_inside() {
     quiet();
-    for (channels, mtu, pvid, without) in [
-        (1, 1500, 1, 0),
-        (2, 1500, 1, OFFLOADS),
-        (2, 9000, 1, 0),
-        (1, 1500, 20, 0),
-        (2, 9000, 20, 0),
-        (2, 9000, 20, OFFLOADS),
+    for (channels, mtu, pvid, without, thread) in [
+        (1, 1500, 1, 0, false),
+        (1, 1500, 1, 0, true),
+        (2, 1500, 1, OFFLOADS, false),
+        (2, 1500, 1, OFFLOADS, true),
+        (2, 9000, 1, 0, false),
+        (2, 9000, 1, 0, true),
+        (1, 1500, 20, 0, false),
+        (2, 9000, 20, 0, false),
+        (2, 9000, 20, 0, true),
+        (2, 9000, 20, OFFLOADS, false),
+        (2, 9000, 20, OFFLOADS, true),
     ] {
         let server = Server::new(channels);
-        server.must(Request::PutUplink(uplink(mtu)));
+        server.must(Request::PutUplink(UplinkSpec { thread, ..uplink(mtu) }));
         let status = server.status();
-        assert_eq!(status.uplinks[0].channel_of_queue, (0..channels).collect::<Vec<_>>());
+        let on = |number| if thread { channels - 1 } else { number };
+        assert_eq!(status.uplinks[0].channel_of_queue, (0..channels).map(on).collect::<Vec<_>>());
         if pvid != 1 && !has_vlans() {
             server.must(Request::RemoveUplink { name: "up0".to_owned() });
             ip("link del up0");
@@ -491,8 +497,13 @@ fn the_host_is_reached_after_a_data_plane_was_killed_inside() {
     let dir = tempfile::tempdir().unwrap();
     let folder: &Path = dir.path();
     let spec: AdapterSpec = card(folder, 1, |_| ());
-    let setup = [Request::PutUplink(uplink(1500)), Request::PutAdapter(spec.clone())];
-    let mut process = common::process::Process::start(folder, &setup);
+    // By turns bridged by the channel of the client, and by one of its own.
+    let setups = [false, true].map(|thread| {
+        let uplink = UplinkSpec { thread, ..uplink(1500) };
+        [Request::PutUplink(uplink), Request::PutAdapter(spec.clone())]
+    });
+    let setup = &setups[0];
+    let mut process = common::process::Process::start(folder, setup);
     assert_eq!(process.status().confinement, protocol::message::CONFINED);
     address(1500, 1);
     let how = How {
@@ -503,7 +514,8 @@ fn the_host_is_reached_after_a_data_plane_was_killed_inside() {
     for round in 0..5 {
         peer.ping(round, 1000);
         process.kill();
-        process = common::process::Process::start(folder, &setup);
+        let setup = &setups[usize::from(round) % 2];
+        process = common::process::Process::start(folder, setup);
         peer.client.session.reconnect(std::time::Duration::from_secs(60)).unwrap();
         // The address is still the interface's: nobody sets it again.
         peer.wake_host();

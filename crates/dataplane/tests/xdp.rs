@@ -126,11 +126,12 @@ impl World {
 #[ignore = "in a namespace"]
 fn frames_pass_as_they_are_inside() {
     let mut world = World::new();
-    for channels in [1, 2] {
+    for (channels, thread) in [(1, false), (2, false), (2, true)] {
         let server = Server::new(channels);
-        server.must(Request::PutUplink(uplink()));
+        server.must(Request::PutUplink(UplinkSpec { thread, ..uplink() }));
         let status = server.status();
-        assert_eq!(status.uplinks[0].channel_of_queue, [0], "one queue of the card");
+        let channel = u32::from(thread);
+        assert_eq!(status.uplinks[0].channel_of_queue, [channel], "one queue of the card");
         assert_eq!(status.uplinks[0].way.as_deref(), Some("AF_XDP by its driver, copied, 1 queue"));
         let mut client = server.client(1, How::default(), |card| card.mtu = 9000);
         let mut on_vlan =
@@ -194,11 +195,16 @@ fn frames_pass_as_they_are() {
 fn what_is_left_out_is_done_before_inside() {
     let mut world = World::new();
     const USO: u64 = feature::GUEST_USO4 | feature::GUEST_USO6 | feature::HOST_USO;
-    for (channels, without, pvid) in
-        [(1, 0, 1), (2, 0, 20), (1, OFFLOADS | USO, 1), (2, OFFLOADS | USO, 20)]
-    {
+    for (channels, without, pvid, thread) in [
+        (1, 0, 1, false),
+        (2, 0, 20, false),
+        (2, 0, 20, true),
+        (1, OFFLOADS | USO, 1, false),
+        (2, OFFLOADS | USO, 20, false),
+        (2, OFFLOADS | USO, 20, true),
+    ] {
         let server = Server::new(channels);
-        server.must(Request::PutUplink(uplink()));
+        server.must(Request::PutUplink(UplinkSpec { thread, ..uplink() }));
         let how = How { without, ..How::default() };
         let mut client = server.client(1, how, |card| card.pvid = pvid);
         let (l3, tag) = if pvid == 1 { (14, &[][..]) } else { (18, &[0x81, 0, 0, 20][..]) };

@@ -1,6 +1,5 @@
 //! A queue of a network device inside its channel.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use block::{Outcome, Tag};
@@ -19,7 +18,7 @@ use crate::replica::Shared;
 use crate::transmit::Sender;
 use crate::uplink::Uplink;
 use crate::waiting::Waiting;
-use crate::xdp::Xdp;
+use crate::xdp::XdpSocket;
 
 /// Segments of the lists that a TX queue has of its own: a frame in pages, as drivers send it, fits.
 const LIST_SEGMENTS: usize = 24;
@@ -39,8 +38,8 @@ pub struct Behind {
 pub enum Descriptor {
     /// One of a TAP, or a packet socket.
     File(UplinkKind),
-    /// An AF_XDP socket, with its memory.
-    Xdp(Arc<OwnedFd>),
+    /// An AF_XDP socket, with what belongs to it.
+    Xdp(Arc<XdpSocket>),
 }
 
 impl std::fmt::Debug for Behind {
@@ -83,14 +82,16 @@ impl Handler for NetHandler {
     ) -> Result<Opened<NetHandler>, String> {
         let replica = shared.of(&network, io.channel());
         if let Some(descriptor) = uplink {
+            let slots = Uplink::slots()?;
             let (kind, xdp) = match descriptor {
                 Descriptor::File(kind) => (kind, None),
-                Descriptor::Xdp(memory) => {
-                    (UplinkKind::Xdp, Some(Box::new(Xdp::open(&queue.kick, &memory)?)))
+                Descriptor::Xdp(socket) => {
+                    let rings = socket.take(&queue.kick)?;
+                    (UplinkKind::Xdp, Some((rings, socket)))
                 }
             };
             let waiting = Waiting::open(replica, port, queue.number, io);
-            let uplink = Uplink::new(kind, xdp, waiting, io.wake())?;
+            let uplink = Uplink::new(kind, xdp, waiting, slots, io.wake());
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
             return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
         }
@@ -112,7 +113,7 @@ impl Handler for NetHandler {
     fn close(&mut self, _: &mut Io) {
         match &mut self.0 {
             Side::Rx(receiver) => receiver.waiting.close(),
-            Side::Uplink(uplink) => uplink.waiting.close(),
+            Side::Uplink(uplink) => uplink.close(),
             Side::Tx(_) => {}
         }
     }

@@ -67,6 +67,7 @@ pub use network::{Network, Networks};
 pub use replica::Shared;
 pub use trace::TraceError;
 pub use uplink::UplinkPort;
+pub use xdp::XdpSocket;
 
 /// Frames that wait for an RX queue at most.
 pub const INBOX_FRAMES: usize = 64;

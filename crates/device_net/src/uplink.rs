@@ -52,7 +52,7 @@ use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::transmit::{Sent, send};
 use crate::waiting::{Around, Frame, Waiting, store};
-use crate::xdp::{Ended, Xdp};
+use crate::xdp::{Ended, Xdp, XdpSocket};
 
 /// Room for the longest frame with what a descriptor gives with it.
 const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
@@ -186,6 +186,8 @@ pub(crate) struct Uplink {
     kind: UplinkKind,
     /// In place of slots, but for one.
     xdp: Option<Box<Xdp>>,
+    /// Who has that while no channel does.
+    socket: Option<Arc<XdpSocket>>,
     /// For reading, then for writing.
     slots: Lasting,
     scratch: Box<Scratch>,
@@ -218,18 +220,25 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
+    /// Memory for [`Uplink::new`].
+    pub(crate) fn slots() -> Result<Lasting, String> {
+        Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES + ANNOUNCING_BYTES)
+            .map_err(|error| error.to_string())
+    }
+
     pub(crate) fn new(
         kind: UplinkKind,
-        xdp: Option<Box<Xdp>>,
+        xdp: Option<(Box<Xdp>, Arc<XdpSocket>)>,
         waiting: Waiting,
+        slots: Lasting,
         wake: Wake,
-    ) -> Result<Uplink, String> {
-        let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES + ANNOUNCING_BYTES)
-            .map_err(|error| error.to_string())?;
-        Ok(Uplink {
+    ) -> Uplink {
+        let (xdp, socket) = xdp.unzip();
+        Uplink {
             waiting,
             kind,
             xdp,
+            socket,
             slots,
             scratch: Box::default(),
             to: Vec::new(),
@@ -247,7 +256,22 @@ impl Uplink {
             asking: None,
             saw: 0,
             ends: [0; WRITES as usize],
-        })
+        }
+    }
+
+    /// The channel has it no more. What was asked of it and not done is left for the next one, as what waits is.
+    pub(crate) fn close(&mut self) {
+        debug_assert!(self.came.is_empty(), "what came is sent on in its turn");
+        let pair = self.waiting.pair();
+        let left = self.announcing.drain(..).map(|announcement| announcement.vid);
+        pair.announce.lock().expect("a panic ends the process").extend(left);
+        if self.asking.take().is_some() {
+            pair.ask.store(true, Release);
+        }
+        if let (Some(xdp), Some(socket)) = (self.xdp.take(), &self.socket) {
+            socket.put_back(xdp);
+        }
+        self.waiting.close();
     }
 
     /// There may be something to be read, or in the inbox.

@@ -10,6 +10,7 @@
 //! before ([`switch::Takes`]).
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Mutex;
 
 use channel::{Io, RunningQueue};
 use memory::xdp::{Received, Rings};
@@ -30,7 +31,34 @@ const VOID_MAX: u32 = 32;
 /// How often the kernel is told again that takes nothing and says nothing.
 const TRIES_MAX: u32 = 64;
 
+/// A socket with the memory of its frames. Its rings stand where they stand, whichever channel has them: they are here while none does.
+#[derive(Debug)]
+pub struct XdpSocket {
+    memory: OwnedFd,
+    rings: Mutex<Option<Box<Xdp>>>,
+}
+
+impl XdpSocket {
+    /// One that was opened just now.
+    #[must_use]
+    pub fn new(memory: OwnedFd) -> XdpSocket {
+        XdpSocket { memory, rings: Mutex::default() }
+    }
+
+    /// A channel has its rings from now on.
+    pub(crate) fn take(&self, socket: &OwnedFd) -> Result<Box<Xdp>, String> {
+        let kept = self.rings.lock().expect("a panic ends the process").take();
+        kept.map_or_else(|| Xdp::open(socket, &self.memory).map(Box::new), Ok)
+    }
+
+    /// … and no more.
+    pub(crate) fn put_back(&self, rings: Box<Xdp>) {
+        *self.rings.lock().expect("a panic ends the process") = Some(rings);
+    }
+}
+
 /// Rings, and what is under way by them.
+#[derive(Debug)]
 pub(crate) struct Xdp {
     rings: Rings,
     pub(crate) received: Received,

@@ -29,7 +29,8 @@ pub const VERSION: u32 = 2;
 /// what clients of network cards are held to ([`spec::GuardSpec`]), tiers of a pool ([`PoolSpec::tiers`]), interfaces in network
 /// namespaces ([`UplinkSpec::netns`]).
 /// 19: uplinks by AF_XDP sockets ([`spec::UplinkKind::Xdp`]), and what they are like ([`UplinkStatus::way`]).
-/// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]).
+/// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]); uplinks with a channel of their own
+/// ([`UplinkSpec::thread`]).
 pub const MINOR: u32 = 20;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself

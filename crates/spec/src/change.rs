@@ -206,6 +206,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         storm,
         mirror,
         tagging,
+        thread,
     } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
@@ -220,6 +221,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Live, *storm != then.storm),
         (Live, *mirror != then.mirror),
         (Live, *tagging != then.tagging),
+        (Live, *thread != then.thread),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

@@ -41,6 +41,9 @@ pub struct UplinkSpec {
     /// Which tags say the VLAN of its frames.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tagging: Tagging,
+    /// Its frames are handed over between the channels of clients and one that is its own, as far as there are two; else each channel bridges for the queues that it has.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thread: bool,
 }
 
 /// What the interface of the host is to an uplink.
@@ -157,6 +160,7 @@ impl UplinkSpec {
             storm: StormSpec::default(),
             mirror: None,
             tagging: Tagging::Dot1q,
+            thread: false,
         }
     }
 }

@@ -114,6 +114,45 @@ fn an_adapter_is_not_folded_away_from_those_that_its_pairs_talk_with() {
     assert_eq!(rebalance(&busy, &units, &talks[..1]), [Move { adapter: 0, unit: 1, to: 0 }]);
 }
 
+#[test]
+fn an_uplink_with_a_channel_of_its_own_has_the_last_one_as_long_as_there_is_another() {
+    for (channels, open, descriptors) in
+        [(1, 1, [0, 0, 0, 0]), (2, 1, [1, 1, 1, 1]), (3, 2, [2, 2, 2, 2])]
+    {
+        assert_eq!(
+            (open_channels(channels, true), open_channels(channels, false)),
+            (open, channels)
+        );
+        let on = |thread| [0, 1, 2, 3].map(|number| of_descriptor(number, channels, thread));
+        assert_eq!(on(true), descriptors);
+        assert_eq!(on(false), [0, 1, 2, 3].map(|number| number % channels));
+    }
+}
+
+#[test]
+fn clients_leave_a_channel_that_is_kept() {
+    let stays = |adapter, unit, channel, allowed| UnitLoad {
+        stays: true,
+        unit,
+        allowed,
+        ..card(adapter, channel, 0.01)
+    };
+    // An adaptive one goes where some of it is, another to the quietest; one that is spread stays so, as far as it may.
+    let units = [
+        load(0, 0, 0.1),
+        load(1, 2, 0.1),
+        card(1, 2, 0.3),
+        stays(2, 0, 2, 2),
+        stays(2, 1, 2, 2),
+        stays(3, 0, 2, 1),
+        stays(3, 1, 2, 1),
+    ];
+    let moves = rebalance(&busy_of(3, &units)[..2], &units, &[]);
+    let to: Vec<_> = moves.iter().map(|step| (step.adapter, step.unit, step.to)).collect();
+    assert_eq!(to, [(0, 1, 0), (1, 0, 1), (2, 0, 0), (2, 1, 0), (3, 0, 0), (3, 1, 0)]);
+    assert_eq!(rebalance(&[0.1], &[load(0, 0, 0.1), load(1, 0, 0.1)], &[]), [], "all are off it");
+}
+
 /// How busy channels are with these.
 fn busy_of(channels: usize, units: &[UnitLoad]) -> Vec<f64> {
     let mut busy = vec![0.0; channels];
@@ -142,12 +181,16 @@ proptest! {
         scattered in any::<bool>(),
         heard in prop::collection::vec((0_usize..14, 0_usize..14, 0.0..3000.0_f64), 0..20),
         scale in prop::sample::select(vec![0.02, 0.3, 1.0]),
+        kept in any::<bool>(),
     ) {
+        // One more, which was open until now: some are on it.
+        let more = channels + usize::from(kept);
         let mut units: Vec<UnitLoad> = shares.iter().enumerate()
             .map(|(unit, (adapter, share, channel))| {
                 let stays = bound[*adapter];
                 // Those of an adapter that may be on so many begin on as many.
                 let channel = if scattered { channel % allowed.min(channels) } else { 0 };
+                let channel = if kept && adapter % 3 == 0 { channels } else { channel };
                 UnitLoad { adapter: *adapter, unit, channel, allowed, share: share * scale, stays }
             })
             .collect();
@@ -157,25 +200,29 @@ proptest! {
             .collect();
         let mut steps = 0;
         loop {
-            let busy = busy_of(channels, &units);
-            let moves = rebalance(&busy, &units, &talks);
+            let busy = busy_of(more, &units);
+            let moves = rebalance(&busy[..channels], &units, &talks);
             if moves.is_empty() {
                 break;
             }
             let before = units.clone();
+            let leaves = steps == 0 && units.iter().any(|unit| unit.channel == channels);
             for step in &moves {
                 prop_assert!(step.to < channels);
-                prop_assert!(!units[step.unit].stays);
+                let unit = units[step.unit];
+                let may = if leaves { unit.channel == channels } else { !unit.stays };
+                prop_assert!(may);
                 prop_assert_eq!(units[step.unit].adapter, step.adapter);
                 prop_assert_ne!(units[step.unit].channel, step.to);
                 units[step.unit].channel = step.to;
             }
+            prop_assert!(units.iter().all(|unit| unit.channel < channels), "all at once");
             let after = busy_of(channels, &units);
             let relieved = moves.len() == 1 && {
                 let from = before[moves[0].unit].channel;
                 busy[from] > BUSY && after[from].max(after[moves[0].to]) < busy[from] - 0.1
             };
-            if !relieved {
+            if !relieved && !leaves {
                 prop_assert!(after[moves[0].to] < QUIET + 1e-9, "{:?} to {:?}", busy, after);
                 let more = handed_over(&units, &talks) - handed_over(&before, &talks);
                 prop_assert!(more < SCATTER * 6.0, "{more} frames more are handed over");

@@ -1,17 +1,20 @@
 //! Uplinks: descriptors of the host's interfaces, each in a channel as a queue without a client.
+//!
+//! Which channel, [`crate::placement`] says. With `thread` all are on the last one, and the balancer takes clients' queues off it: it is told when that begins.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use channel::{Command, Drain, QueueId, QueueResources};
-use device_net::{Descriptor, TraceError, UplinkPort};
+use device_net::{Descriptor, TraceError, UplinkPort, XdpSocket};
 use protocol::message::{
     Failure, FailureCode, Reply, TraceSpec, UplinkKind, UplinkSpec, UplinkStatus, WaitMode,
 };
-use protocol::stats::{NAME_BYTES_MAX, QueueStats};
+use protocol::stats::{NAME_BYTES_MAX, QueueCounter, QueueStats};
 use rustix::io::Errno;
 use spec::{Change, change};
 use vring::{GuestAddr, MemTable, Queue, QueueConfig, RegionSpec, UserAddr};
@@ -21,12 +24,15 @@ use crate::adapter::PlaneContext;
 use crate::devices::Behind;
 use crate::failover::{Failover, standby};
 use crate::lock::locked;
+use crate::placement;
 
 /// An uplink that is connected.
 pub(crate) struct Uplink {
     spec: UplinkSpec,
     port: Arc<UplinkPort>,
+    /// None is here while they move.
     running: Vec<Running>,
+    channel_of_queue: Vec<u32>,
     failover: Option<Failover>,
     /// Descriptors that are to be kept as long.
     keeps: Vec<OwnedFd>,
@@ -47,35 +53,50 @@ struct Running {
     channel: usize,
     id: QueueId,
     stats: QueueStats,
+    what: Descriptor,
 }
 
 impl Plane {
     pub(super) fn put_uplink(&self, spec: UplinkSpec) -> Result<Reply, Failure> {
         check(&spec)?;
         let _changing = locked(&self.changes);
-        if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
-            if change::uplink(&uplink.spec, &spec) == Change::Recreate {
-                let user = "what it was made with: its network, its kind, its interface and its control file or place in etcd";
-                let what = format!("uplink {}", spec.name);
-                return Err(in_use(what, user, "remove the uplink first"));
+        let change = |uplink: &mut Uplink| uplink.change(&spec);
+        let known = self.state().uplinks.get_mut(&spec.name).map(change).transpose()?;
+        let done = match known {
+            None => {
+                let uplink = Uplink::start(&self.context, spec)?;
+                self.state().uplinks.insert(uplink.spec.name.clone(), uplink);
+                Ok(Reply::Done)
             }
-            match &uplink.failover {
-                Some(failover) => failover.set(&spec),
-                None => drop(uplink.port.show(&spec, &BTreeSet::new())),
+            Some(None) => return Ok(Reply::Done),
+            Some(Some(moving)) => {
+                let (running, moved) = moving.carry_out(&self.context, spec.thread);
+                if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
+                    uplink.arrive(running);
+                    // Whoever asked asks again.
+                    uplink.spec.thread ^= moved.is_err();
+                }
+                moved.map(|()| Reply::Done)
             }
-            uplink.spec = spec;
-            return Ok(Reply::Done);
-        }
-        let uplink = Uplink::start(&self.context, spec)?;
-        self.state().uplinks.insert(uplink.spec.name.clone(), uplink);
-        Ok(Reply::Done)
+        };
+        self.keep_a_channel();
+        done
     }
 
     pub(super) fn remove_uplink(&self, name: &str) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
         let uplink = self.state().uplinks.remove(name);
         uplink.ok_or_else(|| not_found("uplink", name))?.remove(&self.context);
+        self.keep_a_channel();
         Ok(Reply::Done)
+    }
+
+    /// The last channel is kept for uplinks as long as there is one with `thread`.
+    fn keep_a_channel(&self) {
+        let keeps = self.state().uplinks.values().any(|uplink| uplink.spec.thread);
+        if self.context.keeps_one.swap(keeps, SeqCst) != keeps {
+            self.balancer.activity().ring();
+        }
     }
 
     /// Frames of a network are watched.
@@ -115,8 +136,15 @@ impl Uplink {
         };
         let port = UplinkPort::join(networks, &spec, all.len() as u16).map_err(system)?;
         let port = Arc::new(port);
-        let (spec_now, running) = (spec.clone(), Vec::new());
-        let mut uplink = Uplink { spec: spec_now, port, running, failover: None, keeps, way };
+        let mut uplink = Uplink {
+            spec: spec.clone(),
+            port,
+            running: Vec::new(),
+            channel_of_queue: Vec::new(),
+            failover: None,
+            keeps,
+            way,
+        };
         let adapter = channel::Adapter::new(&spec.name, Box::new(|_, _| ()));
         adapter.set_wait(WaitMode::Adaptive);
         let adapter = Arc::new(adapter);
@@ -127,6 +155,7 @@ impl Uplink {
                 return Err(system(what));
             }
         }
+        uplink.note_channels();
         let _ = uplink.port.show(&spec, &standby(&spec));
         if let Some(failover) = &spec.failover {
             let port = Arc::clone(&uplink.port);
@@ -158,7 +187,8 @@ impl Uplink {
             .stats
             .queue(&self.spec.name, number)
             .ok_or("the statistics have no room for another queue")?;
-        let channel = usize::from(number) % context.channels.len();
+        let channel =
+            placement::of_descriptor(usize::from(number), context.channels.len(), self.spec.thread);
         let started = empty_ring().map_err(|error| error.to_string()).and_then(|ring| {
             let resources = QueueResources {
                 ring,
@@ -171,13 +201,13 @@ impl Uplink {
                 stats,
             };
             stats.set_channel(channel as u32);
-            let behind = Behind::Ethernet(self.port.behind(what));
+            let behind = Behind::Ethernet(self.port.behind(what.clone()));
             let started = context.channels[channel].start_queue(resources, behind);
             started.map_err(|failure| failure.what)
         });
         match started {
             Ok(id) => {
-                self.running.push(Running { channel, id, stats });
+                self.running.push(Running { channel, id, stats, what });
                 Ok(())
             }
             Err(what) => {
@@ -187,11 +217,41 @@ impl Uplink {
         }
     }
 
+    /// Takes another specification over, as far as that needs no descriptor to move; those that are to move.
+    fn change(&mut self, spec: &UplinkSpec) -> Result<Option<Moving>, Failure> {
+        if change::uplink(&self.spec, spec) == Change::Recreate {
+            let user = "what it was made with: its network, its kind, its interface and its control file or place in etcd";
+            let what = format!("uplink {}", spec.name);
+            return Err(in_use(what, user, "remove the uplink first"));
+        }
+        match &self.failover {
+            Some(failover) => failover.set(spec),
+            None => drop(self.port.show(spec, &BTreeSet::new())),
+        }
+        let before = std::mem::replace(&mut self.spec, spec.clone());
+        Ok((before.thread != spec.thread).then(|| Moving {
+            name: spec.name.clone(),
+            port: Arc::clone(&self.port),
+            running: std::mem::take(&mut self.running),
+        }))
+    }
+
+    /// Its descriptors have moved.
+    fn arrive(&mut self, running: Vec<Running>) {
+        self.running = running;
+        self.note_channels();
+    }
+
+    fn note_channels(&mut self) {
+        let channels = self.running.iter().map(|running| running.channel as u32);
+        self.channel_of_queue = channels.collect();
+    }
+
     /// Takes the descriptors back and closes them.
     pub(super) fn remove(self, context: &PlaneContext) {
         // Nobody else bridges before nothing of this one is on its way.
         let tokens = self.failover.map(Failover::stop);
-        for Running { channel, id, stats } in self.running {
+        for Running { channel, id, stats, what: _ } in self.running {
             let pending = context.channels[channel].stop_queue(id, Drain::SkipWaits);
             drop(pending.wait().expect("a channel answers until it is dropped"));
             context.stats.release(stats);
@@ -202,13 +262,65 @@ impl Uplink {
     }
 
     pub(super) fn status(&self) -> UplinkStatus {
-        let channels = self.running.iter().map(|running| running.channel as u32);
         UplinkStatus {
             spec: self.spec.clone(),
-            channel_of_queue: channels.collect(),
+            channel_of_queue: self.channel_of_queue.clone(),
             failover: self.failover.as_ref().map(Failover::status),
             way: self.way.clone(),
         }
+    }
+}
+
+/// Descriptors on their way to other channels. What comes meanwhile waits in the kernel, and what leaves in inboxes.
+struct Moving {
+    name: String,
+    port: Arc<UplinkPort>,
+    running: Vec<Running>,
+}
+
+impl Moving {
+    /// Moves them: where they are then, and what went wrong. Waits for no client and no disk: nothing that an uplink has under way does.
+    fn carry_out(
+        self,
+        context: &PlaneContext,
+        thread: bool,
+    ) -> (Vec<Running>, Result<(), Failure>) {
+        let Moving { name, port, running } = self;
+        let mut moved = Ok(());
+        let place = |(number, running): (usize, Running)| {
+            let channels = &context.channels;
+            let to = placement::of_descriptor(number, channels.len(), thread);
+            let Running { channel: from, id, stats, what } = running;
+            if from == to {
+                return Some(Running { channel: from, id, stats, what });
+            }
+            let stopping = channels[from].stop_queue(id, Drain::Move);
+            let mut queue = stopping.wait().expect("a channel answers until it is dropped");
+            // Back to where it was, if it has to be.
+            for channel in [to, from] {
+                let behind = Behind::Ethernet(port.behind(what.clone()));
+                stats.set_channel(channel as u32);
+                match channels[channel].start_queue(queue, behind) {
+                    Ok(id) => {
+                        stats.add(QueueCounter::Moves, u64::from(channel == to));
+                        return Some(Running { channel, id, stats, what });
+                    }
+                    Err(refused) => {
+                        let what = format!(
+                            "uplink {name}: a descriptor cannot be on channel {channel}: {}",
+                            refused.what
+                        );
+                        let help = "free memory, or run another data plane";
+                        moved = Err(failure(FailureCode::System, what, help));
+                        queue = *refused.queue;
+                    }
+                }
+            }
+            context.stats.release(stats);
+            None
+        };
+        let running = running.into_iter().enumerate().filter_map(place).collect();
+        (running, moved)
     }
 }
 
@@ -238,7 +350,9 @@ fn open_xdp(context: &PlaneContext, spec: &UplinkSpec) -> Result<Descriptors, Fa
     let count = opened.queues.len();
     let way =
         Some(format!("AF_XDP {by}, copied, {count} queue{}", if count == 1 { "" } else { "s" }));
-    let of = |queue: memory::xdp::Queue| (queue.socket, Descriptor::Xdp(Arc::new(queue.memory)));
+    let of = |queue: memory::xdp::Queue| {
+        (queue.socket, Descriptor::Xdp(Arc::new(XdpSocket::new(queue.memory))))
+    };
     let all = opened.queues.into_iter().map(of).collect();
     Ok(Descriptors { all, keeps: opened.keeps.into(), way })
 }
