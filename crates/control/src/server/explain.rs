@@ -14,6 +14,7 @@ use super::views::adapter_of;
 use crate::error::ApiError;
 use crate::model::loss::has_client;
 use crate::model::resolve::narrow32;
+use crate::model::resolve::network::sea_of;
 use crate::model::{Desired, resolve};
 use crate::paths::Paths;
 use fabric::attribute::words::AdapterKind;
@@ -114,6 +115,23 @@ pub struct Explanation {
     pub card: Option<CardExplanation>,
 }
 
+/// Whether the last channel is for shared adapters with `thread`, and for no client.
+fn keeps_one(status: &Status) -> bool {
+    status.channels.len() > 1 && status.uplinks.iter().any(|uplink| uplink.spec.thread)
+}
+
+/// Where the number of channels of a data plane comes from.
+fn channels_source(desired: &Desired, home: &str, account: Option<&Status>) -> String {
+    let Some(status) = account else { return format!("data plane `{home}` does not answer") };
+    let runs = format!("channels that data plane `{home}` runs");
+    if !keeps_one(status) {
+        return runs;
+    }
+    let threaded = status.uplinks.iter().map(|uplink| &uplink.spec).filter(|spec| spec.thread);
+    let seas = threaded.map(|spec| sea_of(desired, &spec.name).map_or(&*spec.name, |(sea, _)| sea));
+    format!("{runs}, without that of {} (thread=1)", seas.collect::<Vec<_>>().join(", "))
+}
+
 /// The terms as they are now. Without a client, the queues that it is offered; without an answer
 /// from the data plane, the channels that it would have.
 fn terms(set: &Attributes, adapter: Option<&AdapterStatus>, account: Option<&Status>) -> Terms {
@@ -122,7 +140,8 @@ fn terms(set: &Attributes, adapter: Option<&AdapterStatus>, account: Option<&Sta
     let together = if attr::adapter::KIND.value(set) == AdapterKind::Ethernet { 2 } else { 1 };
     let connected = client.map(|a| u32::from(a.client_queues)).filter(|queues| *queues > 0);
     let connected = connected.map(|queues| queues.div_ceil(together));
-    let running = account.map(|status| u32::try_from(status.channels.len()).unwrap_or(u32::MAX));
+    let running = account.map(|status| status.channels.len() - usize::from(keeps_one(status)));
+    let running = running.map(|channels| u32::try_from(channels).unwrap_or(u32::MAX));
     Terms {
         client: connected.unwrap_or_else(|| narrow32(attr::adapter::QUEUES.value(set))),
         adapter: Some(narrow32(attr::adapter::CHANNELS.value(set)))
@@ -170,6 +189,7 @@ fn npiv_source(
     term: Term,
     client: bool,
     home: &str,
+    account: Option<&Status>,
 ) -> String {
     let source = |attribute: &'static Attribute, set: &Attributes| {
         format!("attribute `{}` ({})", attribute.name, desired.source(attribute, set))
@@ -188,7 +208,7 @@ fn npiv_source(
             )
         }
         Term::LimitIntr => source(attr::adapter::LIMIT_INTR.line(), set),
-        Term::DataPlane => format!("channels that data plane `{home}` runs"),
+        Term::DataPlane => channels_source(desired, home, account),
         Term::Port => match port.and_then(|port| Some((port, desired[Object::Port].get(port)?))) {
             Some((port, set)) => {
                 format!("port `{port}`, {}", source(attr::port::NUM_IO_QUEUES.line(), set))
@@ -215,7 +235,8 @@ impl Server {
             .filter(|adapter| has_client(adapter));
         if attr::adapter::KIND.value(set) == AdapterKind::Fc {
             let terms = npiv(&desired, name, set, adapter, account);
-            let mut answer = explain_npiv(&desired, name, set, adapter, &terms, self.paths());
+            let now = (adapter, account);
+            let mut answer = explain_npiv(&desired, name, set, now, &terms, self.paths());
             if let Some(commands) = &mut answer.commands {
                 commands.fall_short(self.shortage(&desired, name));
             }
@@ -232,10 +253,7 @@ impl Server {
             Some(_) => "attribute `channels`".to_owned(),
             None => "attribute `channels` is 0: no limit".to_owned(),
         };
-        let data_plane = match account {
-            Some(_) => format!("channels that data plane `{home}` runs"),
-            None => format!("data plane `{home}` does not answer"),
-        };
+        let data_plane = channels_source(&desired, home, account);
         let view =
             |term, count, source| TermView { term, count, source, limits: term == answer.limit };
         let mut explanation = Explanation {
@@ -303,7 +321,7 @@ fn explain_npiv(
     desired: &Desired,
     name: &str,
     set: &Attributes,
-    adapter: Option<&AdapterStatus>,
+    (adapter, account): (Option<&AdapterStatus>, Option<&Status>),
     terms: &NpivTerms,
     paths: &Paths,
 ) -> Explanation {
@@ -316,10 +334,11 @@ fn explain_npiv(
         let own = offer.term == Term::ClientAttribute && offer.count.is_none();
         !levels.contains(&offer.term) && !earlier && !own
     });
+    let home = desired.dataplane_of_adapter(name);
     let offers = offers.map(|offer| TermView {
         term: offer.term,
         count: offer.count,
-        source: npiv_source(desired, set, offer.term, client, desired.dataplane_of_adapter(name)),
+        source: npiv_source(desired, set, offer.term, client, home, account),
         limits: offer.term == answer.limit,
     });
     Explanation {

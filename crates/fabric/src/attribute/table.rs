@@ -458,8 +458,9 @@ objects! {
              for no partner that has trouble, nor after a change of `ha_mode` or `priority` of either.";
         NOAUTO_FAILBACK: bool = Switch, Is("false"), Live, "",
             "It does not take the bridge back by itself, however long it waits: only when the partner has trouble, or after such a change.";
-        THREAD: u64 = Number { min: 0, max: 0 }, Is("0"), Live, "",
-            "0: the channels bridge, each for the queues that it has. Threads of its own, as the original has with 1, there are none.";
+        THREAD: u64 = Number { min: 0, max: 1 }, Is("0"), Live, "",
+            "0: the channels bridge, each for the queues that it has. 1: the last channel of the data plane bridges, and frames are handed over to it and from it; clients' queues leave it, so that no \
+             disk waits for the work of the bridge. Where there is one channel it does that as with 0.";
     }
     /// A process that moves I/O.
     DataPlane dataplane = "dataplanes", "Data planes", "the processes that move I/O", [] {

@@ -174,8 +174,10 @@ impl Between {
                 "thread=1: each client on a channel of its own, every frame handed over"
             }
             (Between::Clients, false) => "thread=0: both clients on one channel",
-            (Between::ClientAndTap, true) => "thread=1: two channels, of which one has the client",
-            (Between::ClientAndTap, false) => "thread=0: one channel",
+            (Between::ClientAndTap, true) => {
+                "thread=1: the client on one channel, the uplink on another"
+            }
+            (Between::ClientAndTap, false) => "thread=0: both on one channel",
         }
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct Lan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SeaReport {
     pub(super) own: EntReport,
+    /// Its frames are handed over to a channel of its own.
+    pub(super) thread: bool,
     /// Packets of its network may be longer than 1500 bytes.
     pub(super) jumbo: bool,
     pub(super) real: EntReport,
@@ -170,6 +172,7 @@ fn list(vlans: &[u16], between: &str) -> String {
 pub(super) fn shared(report: &SeaReport) -> String {
     let frames = report.own.frames.unwrap_or_default();
     let flags = [
+        (0x01, "THREAD", report.thread),
         (0x02, "LARGESEND", true),
         (0x04, "JUMBO_FRAMES", report.jumbo),
         (0x10, "LARGE_RECEIVE", true),

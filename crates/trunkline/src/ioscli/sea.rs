@@ -51,18 +51,17 @@ const NOT_BUILT: &[(&[&str], &str)] = &[
         "there is no such part of failover: see ha_mode, ctl_chan, token, priority, netaddr, fb_delay, noauto_failback and link",
     ),
     (
-        &["thread", "nthreads", "queue_size", "hash_algo"],
-        "there are no threads: the channels bridge, as with thread=0",
+        &["nthreads", "queue_size", "hash_algo"],
+        "a bridge has no threads of its own: with thread=1 one channel bridges",
     ),
     (&["largesend", "large_receive"], "TCP segments always pass as they are"),
     (&["jumbo_frames"], "set `mtu` of the network"),
     (&["gvrp", "lldpsvc", "qos_mode", "iso_mode"], "leave it out"),
 ];
 
-/// Says so of an attribute that there is not. Of threads there is one value.
+/// Says so of an attribute that there is not.
 pub(super) fn refuse_what_is_not_built(name: &str, value: &str) -> Result<(), Failure> {
-    let row = NOT_BUILT.iter().find(|(names, _)| names.contains(&name));
-    match row.filter(|_| name != "thread" || !matches!(value, "" | "0")) {
+    match NOT_BUILT.iter().find(|(names, _)| names.contains(&name)) {
         Some((_, help)) => Err(wrong(format!("{name}={value} is not built"), help)),
         None => Ok(()),
     }
@@ -157,7 +156,8 @@ impl System {
             mode: text(&sea.effective, "ha_mode").unwrap_or_default().to_owned(),
             priority: number(&sea.effective, "priority").unwrap_or_default(),
         });
-        Ok(SeaReport { own, jumbo: mtu > Some(1500), real, trunks, failover })
+        let thread = number(&sea.effective, "thread") == Some(1);
+        Ok(SeaReport { own, thread, jumbo: mtu > Some(1500), real, trunks, failover })
     }
 
     /// An adapter that is no shared one.

@@ -41,6 +41,7 @@ fn sea() -> SeaReport {
     };
     SeaReport {
         own: report("ent6", SHARED, None),
+        thread: false,
         jumbo: true,
         real: report("ent1", UPLINK, None),
         trunks: vec![trunk("ent5", 1, &[10, 20]), trunk("ent7", 99, &[])],
@@ -117,6 +118,15 @@ fn a_shared_adapter_is_read_again() {
     let none = found.adapters[3].virtual_adapter.as_ref().unwrap();
     assert_eq!(value(&none.vlans), Some(vec![]));
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_channel_of_its_own_is_read_as_a_thread() {
+    let text = entstat::shared(&SeaReport { thread: true, ..sea() });
+    let captures = read("entstat -all ent6", &text);
+    let sea = captures.reports[0].entstat().unwrap().sea.as_ref().unwrap();
+    assert_eq!(value(&sea.flags), Some(0x17));
+    assert_eq!(sea.flag_names[0].value, "THREAD");
 }
 
 #[test]

@@ -346,8 +346,8 @@ const MKVDEV: Syntax = Syntax {
     ],
     plain: 0,
     notes: "\
-The real adapter is an uplink without a network (`trunkline uplink create ent1`), and trunk adapters are made with `trunkline trunk create ent5 --network NETWORK`. There \
-are no threads: thread=0 is what there is. For failover give ha_mode and ctl_chan, which is here the file that both partners share (on two hosts token instead), and priority.
+The real adapter is an uplink without a network (`trunkline uplink create ent1`), and trunk adapters are made with `trunkline trunk create ent5 --network NETWORK`. \
+With thread=1 one channel of the data plane bridges and clients' disks keep off it; with thread=0, which is what there is if nothing is said, each channel bridges for its clients. For failover give ha_mode and ctl_chan, which is here the file that both partners share (on two hosts token instead), and priority.
 ",
 };
 

@@ -61,6 +61,37 @@ fn in_a_namespace() {
     server.until("nobody behind the interface", |_| interface().contains("NO-CARRIER"));
 }
 
+/// With `thread=1` the uplink is on the last of two channels, and that is told wherever one asks.
+fn has_a_channel_of_its_own(server: &Server) {
+    server.ok("dataplane set main --channels 2");
+    server.ok("dataplane restart main");
+    let channels = |wanted: &str| {
+        server.until("the channels of the uplink", |server| {
+            let uplink: serde_json::Value =
+                serde_json::from_str(&server.ok("uplink show ent1 -o json")).unwrap();
+            uplink["channels"].to_string() == wanted
+        });
+    };
+    channels("[1,1]");
+    let thread = |value: &str| {
+        let attributes = server.ok("ioscli lsdev -dev ent2 -attr");
+        let line = attributes.lines().find(|line| line.starts_with("thread")).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some(value), "{line}");
+    };
+    thread("1");
+    assert!(server.ok("ioscli entstat -all ent2").contains("    < THREAD >\n"));
+    let explained = server.ok("adapter explain ent0");
+    assert!(explained.contains("runs, without that of ent2 (thread=1)"), "{explained}");
+    assert_eq!(server.ok("ioscli chdev -dev ent2 -attr thread=0"), "ent2 changed\n");
+    channels("[0,1]");
+    thread("0");
+    assert!(!server.ok("ioscli entstat -all ent2").contains("THREAD"));
+    assert!(!server.ok("adapter explain ent0").contains("without"));
+    server.ok("dataplane set main --channels 0");
+    server.ok("dataplane restart main");
+    server.ok("uplink wait ent1");
+}
+
 #[test]
 fn a_shared_adapter_is_made_with_the_commands_of_the_original() {
     testkit::in_network_namespace("uplinks::a_shared_adapter_inside");
@@ -79,13 +110,16 @@ fn a_shared_adapter_inside() {
     let without = server.run("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 2");
     let why = String::from_utf8_lossy(&without.stderr).into_owned();
     assert!(!without.status.success() && why.contains("port VLAN ID"), "{why}");
-    let threads = server
-        .run("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr thread=1");
-    assert_eq!(threads.status.code(), Some(2), "{threads:?}");
+    for refused in ["thread=2", "nthreads=7"] {
+        let make = "ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr";
+        let threads = server.run(&format!("{make} {refused}"));
+        assert_eq!(threads.status.code(), Some(2), "{threads:?}");
+    }
     let made = server
-        .ok("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr thread=0");
+        .ok("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr thread=1");
     assert_eq!(made, "ent2 Available\n");
     server.ok("uplink wait ent1");
+    has_a_channel_of_its_own(&server);
     let link = Command::new("ip").args(["-o", "link", "show", "ent1"]).output().unwrap();
     assert!(String::from_utf8(link.stdout).unwrap().contains("mtu 9000"));
     let map = server.ok("ioscli lsmap -all -net");

@@ -39,3 +39,37 @@ async fn a_card_that_nobody_uses_is_down_and_says_why() {
     assert!(text.contains("no client") && text.contains("emit qemu ent0"), "{text}");
     assert!(text.contains("nobody else of its network is in its VLANs (1)"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_says_what_the_thread_of_its_bridge_means() {
+    let bench = Bench::new().await;
+    let sea = |thread: u8| {
+        format!(
+            "{NETWORK}[uplink.ent1]\n[trunk.ent5]\nnetwork = \"net0\"\n[sea.ent2]\nreal_adapter = \"ent1\"\n\
+             virt_adapters = \"ent5\"\npvid_adapter = \"ent5\"\npvid = 1\nthread = {thread}\n"
+        )
+    };
+    let explained = |channels: usize| {
+        let bench = &bench;
+        async move {
+            {
+                let fake = bench.fake("main");
+                let status = &mut fake.books().status;
+                status.adapters[0].state = AdapterState::Running;
+                status.channels.truncate(channels);
+            }
+            let all = bench.get("/v1/adapters/ent0/explain").await;
+            (all["card"]["slow"].to_string(), all["terms"][2].clone())
+        }
+    };
+    bench.apply(&sea(0)).await;
+    let (slow, term) = explained(2).await;
+    assert!(!slow.contains("thread") && term["count"] == 2, "{slow} {term}");
+    bench.apply(&sea(1)).await;
+    let (slow, term) = explained(2).await;
+    assert!(slow.contains("`thread` of `ent2` is 1") && term["count"] == 1, "{slow} {term}");
+    assert!(term["source"].as_str().unwrap().contains("without that of ent2 (thread=1)"), "{term}");
+    let (slow, term) = explained(1).await;
+    assert!(slow.contains("no channel of its own") && term["count"] == 1, "{slow} {term}");
+    assert!(!term["source"].as_str().unwrap().contains("without"), "{term}");
+}

@@ -173,6 +173,7 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
                 multicast: attr::uplink::STORM_MULTICAST.value(set),
                 unknown: attr::uplink::STORM_UNKNOWN.value(set),
             },
+            thread: sea_of(desired, name).is_some_and(|(_, sea)| attr::sea::THREAD.value(sea) == 1),
             ..UplinkSpec::on(whose, name)
         };
         (home(network) == dataplane).then(|| (name.clone(), spec))

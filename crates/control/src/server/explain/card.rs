@@ -5,7 +5,7 @@ use crate::model::loss::has_client;
 use crate::model::resolve::network::{connection, sea_of, vlans};
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
-use protocol::message::{AdapterState, AdapterStatus, Status};
+use protocol::message::{AdapterState, AdapterStatus, Status, UplinkSpec};
 use protocol::stats::{QueueCounter, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -126,7 +126,10 @@ pub(super) fn explain(
         queues.filter(|queue| queue.adapter == name).map(|queue| queue.get(counter)).sum::<u64>()
     };
     let down = down(desired, name, set, adapter, account);
-    let slow = adapter.filter(|adapter| has_client(adapter)).map(|a| slow(set, a));
+    let slow = adapter.filter(|adapter| has_client(adapter)).map(|adapter| {
+        let bridges = account.map(|account| bridges(desired, set, account)).unwrap_or_default();
+        [slow(set, adapter), bridges].concat()
+    });
     let drops = QueueCounter::ALL.iter().filter_map(|counter| {
         let info = counter.info();
         let reason = info.name.strip_prefix("drop_")?;
@@ -230,6 +233,34 @@ fn down(
         all.push(finding(what, fix));
     }
     all
+}
+
+/// What `thread` of the shared adapters of its network means for it.
+fn bridges(desired: &Desired, set: &Attributes, account: &Status) -> Vec<CardFinding> {
+    let (mine, network) = (vlans_of(set), attr::adapter::NETWORK.of(set));
+    let specs = account.uplinks.iter().map(|uplink| &uplink.spec);
+    let passes = specs.filter(|spec| {
+        let shared = spec.vids.iter().chain([&spec.pvid]).any(|vid| mine.contains(vid));
+        spec.thread && shared && Some(spec.network.as_str()) == network
+    });
+    let finding = |spec: &UplinkSpec| {
+        let sea = sea_of(desired, &spec.name).map_or(spec.name.as_str(), |(sea, _)| sea);
+        if account.channels.len() > 1 {
+            return finding(
+                format!(
+                    "what it exchanges with the world outside is handed over between two channels: `thread` of `{sea}` is 1"
+                ),
+                "set it to 0, unless the bridge would slow down disks of this data plane",
+            );
+        }
+        finding(
+            format!(
+                "`{sea}` has `thread` 1 and no channel of its own, since the data plane has one: disks wait for the bridge as with 0"
+            ),
+            "give the data plane a second one (`channels`, `cpus`), or set `thread` to 0",
+        )
+    };
+    passes.map(finding).collect()
 }
 
 fn slow(set: &Attributes, adapter: &AdapterStatus) -> Vec<CardFinding> {

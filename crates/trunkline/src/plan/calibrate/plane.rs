@@ -63,7 +63,9 @@ impl Plane<'_> {
     fn put_uplink(&mut self, channels: u16) -> Result<(), Failure> {
         // Of this process, so that two measurements do not meet; at most 15 bytes.
         let interface = format!("tl{}p{channels}", std::process::id());
-        let spec = UplinkSpec { mtu: MTU, ..UplinkSpec::on("net", &interface) };
+        // Two channels are there for frames to be handed over between them.
+        let thread = channels > 1;
+        let spec = UplinkSpec { mtu: MTU, thread, ..UplinkSpec::on("net", &interface) };
         self.must(&Request::PutUplink(spec)).map_err(|error| {
             ApiError::new(Code::Failed, format!("--uplink: no TAP: {error}")).help(
                 "it needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or in a namespace of its own by `unshare -Urn trunkline size calibrate --uplink`",
