@@ -65,14 +65,14 @@ fn in_a_namespace() {
 fn has_a_channel_of_its_own(server: &Server) {
     server.ok("dataplane set main --channels 2");
     server.ok("dataplane restart main");
-    let channels = |wanted: &str| {
+    let channels = |wanted: [u32; 2]| {
         server.until("the channels of the uplink", |server| {
             let uplink: serde_json::Value =
                 serde_json::from_str(&server.ok("uplink show ent1 -o json")).unwrap();
-            uplink["channels"].to_string() == wanted
+            uplink["channels"] == serde_json::json!(wanted)
         });
     };
-    channels("[1,1]");
+    channels([1, 1]);
     let thread = |value: &str| {
         let attributes = server.ok("ioscli lsdev -dev ent2 -attr");
         let line = attributes.lines().find(|line| line.starts_with("thread")).unwrap();
@@ -83,7 +83,7 @@ fn has_a_channel_of_its_own(server: &Server) {
     let explained = server.ok("adapter explain ent0");
     assert!(explained.contains("runs, without that of ent2 (thread=1)"), "{explained}");
     assert_eq!(server.ok("ioscli chdev -dev ent2 -attr thread=0"), "ent2 changed\n");
-    channels("[0,1]");
+    channels([0, 1]);
     thread("0");
     assert!(!server.ok("ioscli entstat -all ent2").contains("THREAD"));
     assert!(!server.ok("adapter explain ent0").contains("without"));
