@@ -6,7 +6,7 @@ macro_rules! counts {
     ($($(#[$about:meta])* $name:ident),+ $(,)?) => {
         /// What a run went through.
         #[derive(Debug, Default, Clone, Copy)]
-        pub struct Counts { $($(#[$about])* pub $name: u64),+ }
+        pub(crate) struct Counts { $($(#[$about])* pub $name: u64),+ }
 
         impl Counts {
             /// Adds another run's.

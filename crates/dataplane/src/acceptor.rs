@@ -35,7 +35,7 @@ type Come = Arc<dyn Fn() + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     waiting: Arc<Waiting>,
-    #[cfg_attr(sim, expect(dead_code, reason = "it is never stopped there"))]
+    #[cfg_attr(feature = "sim", expect(dead_code, reason = "it is never stopped there"))]
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 

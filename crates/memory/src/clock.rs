@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-#[cfg_attr(sim, allow(dead_code, reason = "a simulation has its own time"))]
+#[cfg_attr(feature = "sim", allow(dead_code, reason = "a simulation has its own time"))]
 struct Scale {
     tsc: bool,
     per_second: u64,
@@ -19,7 +19,7 @@ struct Scale {
 const CALIBRATION: Duration = Duration::from_millis(10);
 
 static SCALE: OnceLock<Scale> = OnceLock::new();
-#[cfg_attr(sim, allow(dead_code, reason = "as above"))]
+#[cfg_attr(feature = "sim", allow(dead_code, reason = "as above"))]
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,7 @@ fn tsc() -> u64 {
     monotonic()
 }
 
-#[cfg_attr(sim, allow(dead_code, reason = "as above"))]
+#[cfg_attr(feature = "sim", allow(dead_code, reason = "as above"))]
 fn monotonic() -> u64 {
     let start = START.get_or_init(Instant::now);
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)

@@ -35,7 +35,7 @@ pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
     Balance, Coalescing, Effect, Extent, Fault, Finding, FindingKind, Found, GROUP_MAX, Group,
     HeldCopy, Kept, KeptPart, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool, PvSpace,
-    ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync, ResyncBlocks, Scrubbing,
-    Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, rescue, superblocks,
+    ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync, ResyncBlocks,
+    Scrubbing, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, rescue, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

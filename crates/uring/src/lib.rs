@@ -48,13 +48,19 @@ pub mod claim;
 mod error;
 mod files;
 pub mod inline;
-#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
+#[cfg_attr(
+    feature = "sim",
+    allow(dead_code, reason = "the simulated kernel takes operations as they are")
+)]
 pub mod message;
-#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
+#[cfg_attr(
+    feature = "sim",
+    allow(dead_code, reason = "the simulated kernel takes operations as they are")
+)]
 mod op;
 #[cfg(not(feature = "sim"))]
 mod ring;
-#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel needs no flags"))]
+#[cfg_attr(feature = "sim", allow(dead_code, reason = "the simulated kernel needs no flags"))]
 mod setup;
 #[cfg(feature = "sim")]
 pub mod sim;

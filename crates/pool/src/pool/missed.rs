@@ -3,14 +3,14 @@
 //! ```text
 //! a write is over ──► what it wrote is *cached* on the PVs of its legs ── a flush of the PV that was given out later ──► it is durable there
 //! a PV is lost ──► of each chunk that had a leg there it is remembered where that was, and as missed what was cached or under way
-//!      └─ what is written to these chunks is missed as well ── the PV returns ──► where a leg was it is made again ([mends](super::mends)): of what is written, what was missed is copied
+//!      └─ what is written to these chunks is missed as well ── the PV returns ──► where a leg was it is made again ([`super::mends`]): of what is written, what was missed is copied
 //! ```
 //!
 //! A leg that was remembered is made again as one that was never there: its chunk is free until a record maps it, after a flush of its PV. That it has most of what is to be copied is
 //! nothing that a PV says. So all of this is in memory alone: who opens a pool remembers nothing, and copies whole chunks.
 //!
 //! What is remembered ends with the copy of that leg and not before: one that is lost again while it is copied lacks what it lacked, and what was written meanwhile. It ends as well when somebody else gets its place,
-//! when the chunk is nowhere any more, and when legs that were lost may have differed ([mends](super::mends)).
+//! when the chunk is nowhere any more, and when legs that were lost may have differed ([`super::mends`]).
 
 use super::*;
 use crate::tables::Entry;

@@ -113,6 +113,24 @@ impl Shadow {
 }
 
 impl Pool {
+    /// What a successor of this process has to know.
+    pub fn shadow(&self) -> Shadow {
+        let mut chunks = Vec::new();
+        for slot in self.slots.values().filter(|slot| slot.known) {
+            let live = |told| if self.keeps(Rule::AnswerAfterLive) { slot.live } else { told };
+            let legs = slot.legs.iter().chain(&slot.also);
+            chunks.extend(legs.map(|leg| (leg.id, leg.generation, live(leg.told))));
+        }
+        // Those that are not mapped any more, when that is not durable yet.
+        chunks.extend(self.slots.values().flat_map(|slot| {
+            slot.left.iter().map(|(id, generation)| (*id, *generation, Bits::NONE))
+        }));
+        let epoch = self.chosen.superblock.epoch;
+        let parts = self.parts_to_keep();
+        let lost = self.losses.unsaid();
+        Shadow { server: self.server, epoch, chunks, parts, lost }
+    }
+
     /// The chunks of LUs of which something may have changed since this was last asked.
     pub fn touched(&mut self) -> BTreeSet<(u32, u32)> {
         std::mem::take(&mut self.touched)

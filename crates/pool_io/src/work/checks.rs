@@ -2,7 +2,7 @@
 
 use pool::{Fault, Request};
 
-use super::view::Of;
+use super::view::{Of, in_blocks};
 use super::{Asker, Work};
 use crate::findings::{ChecksView, LAST, OF_SCRUB, ScrubView};
 use crate::post::Scrubs;
@@ -54,9 +54,7 @@ impl Work {
         }
         let now = self.core.scrubbing().map(|now| {
             let (planned, moved) = (now.planned, now.over - now.skipped.min(now.over));
-            let now =
-                Progress { planned, moved, parts: now.parts, failed: now.skipped, left_s: None };
-            self.paced(Of::Scrub, now)
+            self.paced(Of::Scrub, in_blocks(planned, (moved, now.parts), now.skipped))
         });
         let Some((_, scrub)) = &mut self.checks.scrub else { return Err(Fault::Cancelled) };
         if let Some(now) = now.filter(|_| scrub.end.is_none()) {
@@ -71,7 +69,7 @@ impl Work {
         if let Some((_, scrub)) = &mut self.checks.scrub {
             let pool::Scrubbing { planned, over, skipped, .. } = self.core.last_scrub();
             let moved = over - skipped.min(over);
-            scrub.progress = Progress { planned, moved, failed: skipped, ..Progress::default() };
+            scrub.progress = in_blocks(planned, (moved, 0), skipped);
             scrub.end = Some(result);
         }
     }
