@@ -1,4 +1,5 @@
-//! The simulator as a program.
+//! The simulator as a program, where it is built.
+#![cfg(feature = "sim")]
 
 use std::process::{Command, Output};
 

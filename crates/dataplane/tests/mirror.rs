@@ -1,4 +1,4 @@
-//! Pools with two failure groups under a running data plane: what is told of them, and PVs that are looked for.
+//! Pools under a running data plane: what is told of them, PVs that are looked for, and those that cannot leave yet.
 
 mod common;
 
@@ -71,5 +71,58 @@ fn a_pv_that_failed_is_looked_for_and_used_again_while_a_client_works() {
     assert!(pool().free_bytes > free, "the second group was the smaller one");
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
     server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    server.must(Request::RemovePool { name: "p0".into() });
+}
+
+#[test]
+fn a_removal_without_room_that_was_stored_holds_up_nothing_of_its_pool() {
+    let server = Server::new(1);
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b", "c"].map(|name| folder.path().join(name));
+    for path in &paths {
+        std::fs::File::create_new(path).unwrap().set_len(10 * CHUNK).unwrap();
+    }
+    let mut spec = PoolSpec {
+        name: "p0".to_owned(),
+        uuid: "a1".repeat(16),
+        server: "b2".repeat(16),
+        pvs: paths[..2].to_vec(),
+        mirror: Vec::new(),
+        tiers: Vec::new(),
+        placed: Vec::new(),
+        shadow: memory.path().join("shadow"),
+        fresh: true,
+        joining: Vec::new(),
+        leaving: Vec::new(),
+        doomed: Vec::new(),
+        snapshots: Vec::new(),
+    };
+    server.must(Request::PutPool(spec.clone()));
+    let lu = LuSpec { fresh: true, thick: true, ..LuSpec::of("p0") };
+    let mut volume = VolumeSpec::new("v", lu);
+    volume.bytes = Some(9 * CHUNK);
+    server.must(Request::PutVolume(volume.clone()));
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    let pool = || server.status().pools.remove(0);
+    // Who asks now is refused.
+    let mut leaves = PoolSpec { fresh: false, leaving: vec![paths[0].clone()], ..spec.clone() };
+    leaves.pvs.remove(0);
+    let refused = format!("{:?}", server.ask(Request::PutPool(leaves.clone())));
+    assert!(refused.contains("no room"), "{refused}");
+    server.must(Request::RemovePool { name: "p0".into() });
+    // What is told at the opening was promised before. What else is wanted is done.
+    server.must(Request::PutPool(leaves.clone()));
+    let trouble = pool().trouble.expect("it is told");
+    assert!(trouble.contains("cannot be removed so far"), "{trouble}");
+    assert!(pool().pvs[0].leaving.is_some_and(|now| now.moved_bytes == 0));
+    server.must(Request::PutPool(leaves.clone()));
+    spec = leaves;
+    spec.pvs.push(paths[2].clone());
+    spec.joining = vec![paths[2].clone()];
+    server.must(Request::PutPool(spec));
+    until("it leaves with the room that came", || {
+        pool().pvs.len() == 2 && pool().trouble.is_none()
+    });
     server.must(Request::RemovePool { name: "p0".into() });
 }

@@ -165,8 +165,8 @@ pub(crate) enum Message {
     LetGo(Arc<Shared>, u16, ReplyTo<bool>),
     /// A PV that is away is there again, to which there is that lane.
     Return(Arc<Shared>, u16, (OpenPv, u16), ReplyTo<Result<(), PoolError>>),
-    /// Begin to remove a PV, by number of the member.
-    Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
+    /// Begin to remove a PV, by number of the member; whether it was promised, and waits for room.
+    Leave(Arc<Shared>, (u16, bool), ReplyTo<Result<(), Fault>>),
     /// Detach an LU, or have that stop; asked again, how far it is.
     Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
     /// Begin a scrub, end it, or say how far it is.

@@ -312,13 +312,15 @@ pub struct PvView {
     pub space: PvSpace,
     /// It leaves, and so far its chunks are elsewhere.
     pub leaving: Option<Progress>,
+    /// … or has to wait for room.
+    pub waits: bool,
 }
 
 impl PvView {
     /// Whether it is away, and looked for.
     #[must_use]
     pub fn may_return(&self) -> bool {
-        self.space.state == MemberState::Stale && self.leaving.is_none()
+        self.space.state == MemberState::Stale && (self.leaving.is_none() || self.waits)
     }
 }
 

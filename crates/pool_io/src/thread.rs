@@ -285,8 +285,21 @@ impl PoolHandle {
     ///
     /// What is on it has no room elsewhere.
     pub fn remove_pv(&self, pv: &PvView) -> Result<(), PoolError> {
-        let shared = Arc::clone(&self.shared);
-        let begun = ask(&self.inbox, |reply| Message::Leave(shared, pv.space.pv, reply))?;
+        self.leave(pv, false)
+    }
+
+    /// … which was promised before: it begins when there is room, and is told as a trouble until then.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed, whatever room there is.
+    pub fn remove_promised_pv(&self, pv: &PvView) -> Result<(), PoolError> {
+        self.leave(pv, true)
+    }
+
+    fn leave(&self, pv: &PvView, promised: bool) -> Result<(), PoolError> {
+        let (shared, which) = (Arc::clone(&self.shared), (pv.space.pv, promised));
+        let begun = ask(&self.inbox, |reply| Message::Leave(shared, which, reply))?;
         begun.map_err(|fault| {
             let path = pv.path.display();
             if fault == Fault::NoSpace {
@@ -641,9 +654,9 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                     Some(work) => work.return_pv(&mut engine, number, pv, reply),
                     None => retired.push(pv.1),
                 },
-                Message::Leave(of, pv, reply) => {
+                Message::Leave(of, (pv, promised), reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
-                        work.leave(pv, reply);
+                        work.leave(pv, promised, reply);
                     }
                 }
                 Message::Part(of, parting, reply) => {

@@ -3,6 +3,7 @@
 mod chains;
 mod checks;
 mod effects;
+mod leaving;
 mod mirror;
 mod order;
 mod pacing;
@@ -97,10 +98,7 @@ pub(crate) struct Work {
     retired: Vec<u16>,
     /// The epoch of the pool for which the shadow holds.
     epoch: u64,
-    /// Requests for removals that were just made.
-    beginning: Vec<u64>,
-    /// Removals that cannot go on, and why.
-    stuck: BTreeMap<u16, Fault>,
+    removals: leaving::Removals,
     /// When what could not be copied is tried again, and after which time.
     again: Option<Instant>,
     again_in: Duration,
@@ -162,8 +160,7 @@ impl Work {
             retired: Vec::new(),
             epoch: core.superblock().epoch,
             core,
-            beginning: Vec::new(),
-            stuck: BTreeMap::new(),
+            removals: leaving::Removals::default(),
             again: None,
             again_in: AGAIN.0,
             left: BTreeMap::new(),
@@ -236,6 +233,13 @@ impl Work {
                 table.cut(chunks);
             }
             return self.submit(Asker::Resize(lu, reply), request);
+        }
+        if let Request::KeepPv { pv } = request
+            && self.stays(pv)
+        {
+            self.tell();
+            let _ = reply.send(Ok(Reply::Done));
+            return;
         }
         self.submit(Asker::Core(reply), request);
     }
@@ -366,24 +370,6 @@ impl Work {
         }
     }
 
-    /// Begins to remove a PV.
-    pub(crate) fn leave(&mut self, pv: u16, reply: ReplyTo<Result<(), Fault>>) {
-        self.stuck.remove(&pv);
-        self.submit(Asker::Leave(pv, Some(reply)), Request::RemovePv { pv });
-        self.beginning.push(self.next);
-    }
-
-    /// Removals that were not refused at once have begun.
-    fn begun(&mut self) {
-        for tag in std::mem::take(&mut self.beginning) {
-            if let Some(Asker::Leave(_, reply)) = self.asks.get_mut(&tag)
-                && let Some(reply) = reply.take()
-            {
-                let _ = reply.send(Ok(()));
-            }
-        }
-    }
-
     /// Lets go of PVs that are gone, when they are erased and nothing is under way on them.
     fn let_go(&mut self, engine: &mut Engine<For>) {
         for (pv, member) in (0..).zip(&self.core.superblock().members) {
@@ -413,6 +399,7 @@ impl Work {
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
         self.try_moves_again();
+        self.leave_again();
         self.give_up_hung(engine);
         self.coalesce();
         loop {
@@ -502,7 +489,8 @@ impl Work {
 
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let due = self.again.into_iter().chain(self.partings.due()).chain(self.pacing.due()).min();
+        let due = self.again.into_iter().chain(self.partings.due()).chain(self.pacing.due());
+        let due = due.chain(self.removals.next()).min();
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()
@@ -589,6 +577,7 @@ impl Work {
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
                 self.partings.stir();
+                self.removals.stir();
                 // Whoever asked may look at once.
                 self.stale = true;
                 self.tell();
@@ -630,16 +619,7 @@ impl Work {
                 self.tell();
                 let _ = reply.send(joined);
             }
-            Some(Asker::Leave(pv, reply)) => {
-                self.stale = true;
-                match (reply, result) {
-                    (Some(reply), result) => drop(reply.send(result.map(drop))),
-                    (None, Err(fault)) if fault != Fault::Cancelled => {
-                        self.stuck.insert(pv, fault);
-                    }
-                    (None, _) => {}
-                }
-            }
+            Some(Asker::Leave(pv, reply)) => self.left(pv, reply, result),
             Some(Asker::Return(pv, reply)) => {
                 self.stale = true;
                 self.tell();

@@ -176,7 +176,9 @@ impl Kit {
             }
             None => {
                 let handle = self.open_pool(&spec)?;
-                let pvs = handle.view().pvs.into_iter().map(|pv| pv.path).collect();
+                // Those that are to leave were to before.
+                let pvs = handle.view().pvs.into_iter().map(|pv| pv.path);
+                let pvs = pvs.filter(|path| !spec.leaving.contains(path)).collect();
                 let (doomed, snapshots, placed) = (Vec::new(), Vec::new(), Vec::new());
                 let spec = PoolSpec { placed, doomed, snapshots, pvs, ..spec.clone() };
                 OpenPool { spec, handle, let_go: 0, made: BTreeMap::new(), closes: false }
@@ -197,7 +199,7 @@ impl Kit {
         removed.map_err(|error| pool_failure(&spec.name, &error))?;
         self.snapshots(&mut open, &spec.snapshots)?;
         self.let_go(&mut open)?;
-        self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
+        self.change_pvs(&open, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
         // What hinders an LU hinders no other, and no PV.
         let placed = placed_otherwise(&open.handle, &spec.placed).into_iter();
         let placed = placed.map(|it| open.handle.set_tier(it.lu, it.tier));
@@ -246,7 +248,8 @@ impl Kit {
     }
 
     /// Adds PVs, begins to remove some, and lets others stay.
-    fn change_pvs(&self, pool: &PoolHandle, spec: &PoolSpec) -> Result<(), PoolError> {
+    fn change_pvs(&self, open: &OpenPool, spec: &PoolSpec) -> Result<(), PoolError> {
+        let pool = &open.handle;
         let there = pool.view().pvs;
         let new = spec.pvs.iter().filter(|path| there.iter().all(|pv| pv.path != **path));
         let at = |path: &PathBuf| At { tier: spec.tier_of(path), group: spec.group_of(path) };
@@ -261,7 +264,11 @@ impl Kit {
             if stays && leaves {
                 pool.keep_pv(pv)?;
             } else if !stays && !leaves && spec.leaving.contains(&pv.path) {
-                pool.remove_pv(pv)?;
+                // Only who asks now is told that there is no room.
+                match open.spec.pvs.contains(&pv.path) {
+                    true => pool.remove_pv(pv)?,
+                    false => pool.remove_promised_pv(pv)?,
+                }
             }
         }
         Ok(())

@@ -191,7 +191,6 @@ fn what_is_no_pv_is_not_added_and_nothing_is_written_to_it() {
     assert_eq!(place.open(&pools).view().pvs.len(), 3);
 }
 
-/// Whether nothing is where a pool's label and superblocks are.
 /// Where a PV says whose it is, with what it says there.
 fn marks(path: &Path) -> Vec<(u64, [u8; 4096])> {
     use std::os::unix::fs::FileExt;
@@ -202,6 +201,49 @@ fn marks(path: &Path) -> Vec<(u64, [u8; 4096])> {
         (at, bytes)
     };
     [0, 64 << 10, 1 << 20, 8 << 20, 32 << 20].map(mark).to_vec()
+}
+
+#[test]
+fn a_removal_that_was_promised_waits_for_room() {
+    let place = Place::new(false, &[10, 10]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, _) = new_lu(&pool, 7 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    (0..7).for_each(|chunk| bench.write(chunk * CHUNK_BYTES, &[chunk as u8; 512]).unwrap());
+    let leaves = pool.view().pvs[0].clone();
+    assert!(pool.remove_pv(&leaves).is_err(), "who asks now is told");
+    let view = pool.view();
+    assert!(view.pvs[0].leaving.is_none() && view.trouble.is_none(), "{view:?}");
+    for last in [false, true] {
+        pool.remove_promised_pv(&leaves).unwrap_or_else(|error| panic!("{error}"));
+        let view = pool.view();
+        let crate::Progress { planned, moved, .. } = view.pvs[0].leaving.expect("it is to leave");
+        assert!(view.pvs[0].waits && planned > 0 && moved == 0, "{view:?}");
+        let trouble = view.trouble.unwrap();
+        assert!(trouble.contains("pv0 cannot be removed so far"), "{trouble}");
+        // It may stay after all.
+        if !last {
+            pool.keep_pv(&view.pvs[0]).unwrap();
+            let view = pool.view();
+            assert!(!view.pvs[0].waits && view.pvs[0].leaving.is_none(), "{view:?}");
+            assert_eq!(view.trouble, None);
+        }
+    }
+    bench.write(0, &[9; 512]).unwrap();
+    // With a PV that comes there is room.
+    let more = place.folder.path().join("more");
+    file(&more, 10);
+    add(&pool, &[&more]).unwrap();
+    while pool.gone() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(is_blank(&leaves.path));
+    for chunk in 0..7 {
+        let wanted = if chunk == 0 { 9 } else { chunk as u8 };
+        assert!(bench.read(chunk * CHUNK_BYTES, 512).unwrap() == [wanted; 512], "chunk {chunk}");
+    }
+    bench.close();
 }
 
 #[test]

@@ -40,7 +40,10 @@ impl Work {
         }
         (self.stale, self.changed, self.paused) = (false, false, paused);
         let removals: Vec<pool::Removal> = self.core.removals().collect();
-        self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
+        let due: Vec<u16> = self.removals.due().collect();
+        self.removals
+            .stuck
+            .retain(|pv, _| due.contains(pv) || removals.iter().any(|removal| removal.pv == *pv));
         let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
         for pool::Removal { pv, planned, moved, failed } in removals {
             let parts = self.core.removal_parts(pv);
@@ -51,6 +54,9 @@ impl Work {
                 self.mirror.lets_go_of(pv);
             }
         }
+        // Nothing of what is on them has moved.
+        let waits = self.core.pvs().filter(|space| due.contains(&space.pv));
+        leaving.extend(waits.map(|space| (space.pv, in_blocks(space.used, (0, 0), 0))));
         let Balance { planned, over, failed } = self.core.balance();
         let (moved, parts) = (over - failed, self.core.balance_parts());
         let balance = in_blocks(planned, (moved, parts), failed);
@@ -74,7 +80,8 @@ impl Work {
             if self.core.is_away(space.pv) && space.state != MemberState::Dismissed {
                 space.state = MemberState::Stale;
             }
-            Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
+            let (leaving, waits) = (leaving.get(&space.pv).copied(), due.contains(&space.pv));
+            Some(PvView { path, leaving, waits, space })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
         let lacks = view.pvs.iter().any(PvView::may_return);
@@ -100,7 +107,7 @@ impl Work {
         view.trouble = self.core.is_stopped().then(|| {
             "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
         });
-        let stuck = self.stuck.iter().next().and_then(|(pv, fault)| {
+        let stuck = self.removals.stuck.iter().next().and_then(|(pv, fault)| {
             let path = self.shared.pv(*pv)?.path;
             Some(format!(
                 "PV {} cannot be removed so far: {fault}; it is tried again by itself",
@@ -128,7 +135,8 @@ impl Work {
             let space =
                 pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
             let moved = in_blocks(1, (1, 0), 0);
-            Some(PvView { path: self.shared.pv(pv)?.path, leaving: Some(moved), space })
+            let path = self.shared.pv(pv)?.path;
+            Some(PvView { path, leaving: Some(moved), waits: false, space })
         })
     }
 
