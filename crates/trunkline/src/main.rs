@@ -21,8 +21,6 @@ mod plan;
 mod progress;
 mod scratch;
 
-const _: () = assert!(!dataplane::SIMULATED, "a server is built without the simulator's features");
-
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
@@ -30,6 +28,8 @@ use control::error::ApiError;
 use exit::Failure;
 use std::io::ErrorKind;
 use std::process::ExitCode;
+
+const _: () = assert!(!dataplane::SIMULATED, "a server is built without the simulator's features");
 
 fn main() -> ExitCode {
     // A shell that asks what may come next is answered, and nothing else is done.
