@@ -1,6 +1,7 @@
 //! LUs that are to share nothing any more.
 
 use super::change::Begun;
+use super::drive::PROGRESS_LOOK;
 use super::shared::{Done, Server};
 use super::trace::refusal;
 use crate::error::{ApiError, Code};
@@ -14,10 +15,6 @@ use protocol::message::{DetachSpec, Failure, FailureCode};
 use protocol::now_ms;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// How often it is looked how far it is.
-const LOOK: Duration = Duration::from_millis(300);
 
 impl Server {
     /// All that an LU shares with snapshots and clones is copied into its own space, while its clients work. Who asks while that goes on waits for the same.
@@ -88,9 +85,7 @@ impl Server {
         let mut begun = resumed;
         loop {
             let id = operation.id;
-            if self.registry.get(id).is_none_or(|it| it.cancelled)
-                || self.ended.load(Ordering::Relaxed)
-            {
+            if self.is_given_up(id) {
                 return None;
             }
             let (supervisor, spec) = match self.parting(volume, *asked) {
@@ -101,10 +96,7 @@ impl Server {
                 Ok(Ok(None)) => return Some(Ok(())),
                 Ok(Ok(Some(now))) => {
                     begun = true;
-                    if let Some(live) = self.registry.live(id) {
-                        live.bytes.store(now.planned_bytes, Ordering::Relaxed);
-                        live.copied.store(now.moved_bytes, Ordering::Relaxed);
-                    }
+                    self.tell_progress(id, now.planned_bytes, now.moved_bytes);
                 }
                 Ok(Err(failure)) if !begun || failure.code != FailureCode::NotFound => {
                     let message = format!("LU `{volume}`: {}", failure.message);
@@ -113,8 +105,7 @@ impl Server {
                 Err(error) if !begun => return Some(Err(error)),
                 Ok(Err(_)) | Err(_) => {}
             }
-            let cancelled = self.registry.until(|all| all.get(id).is_none_or(|it| it.cancelled));
-            let _ = tokio::time::timeout(LOOK, cancelled).await;
+            self.before_next_look(id).await;
         }
     }
 
@@ -126,7 +117,7 @@ impl Server {
             match supervisor.detach(DetachSpec { stop: true, ..spec.clone() }).await {
                 Ok(Ok(None)) => return !shares(&supervisor, &spec).await,
                 Ok(Err(failure)) if failure.code != FailureCode::NotFound => return false,
-                _ => tokio::time::sleep(LOOK).await,
+                _ => tokio::time::sleep(PROGRESS_LOOK).await,
             }
         }
         false

@@ -24,6 +24,8 @@ use std::time::Duration;
 const OPENING_WAIT: Duration = Duration::from_secs(40);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often it is looked how far an operation is that goes on in a data plane.
+pub(super) const PROGRESS_LOOK: Duration = Duration::from_millis(300);
 /// How often it is tried to take back a change, while the store does not take that.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 
@@ -370,6 +372,25 @@ impl Server {
         begun.with(id, done);
         self.drive(id, Facts::default(), &BTreeSet::new()).await?;
         Ok(true)
+    }
+
+    /// Whether nobody wants an operation any more: it was cancelled, or this server ends.
+    pub(super) fn is_given_up(&self, id: u64) -> bool {
+        self.registry.get(id).is_none_or(|it| it.cancelled) || self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Tells how far an operation is that goes on in a data plane.
+    pub(super) fn tell_progress(&self, id: u64, bytes: u64, copied: u64) {
+        if let Some(live) = self.registry.live(id) {
+            live.bytes.store(bytes, Ordering::Relaxed);
+            live.copied.store(copied, Ordering::Relaxed);
+        }
+    }
+
+    /// Until it is looked again how far an operation is, or it is cancelled.
+    pub(super) async fn before_next_look(&self, id: u64) {
+        let cancelled = self.registry.until(|all| all.get(id).is_none_or(|it| it.cancelled));
+        let _ = tokio::time::timeout(PROGRESS_LOOK, cancelled).await;
     }
 
     /// Stores what is known of files and operations.

@@ -1,6 +1,7 @@
 //! Storage pools of which all that is written is read from every leg.
 
 use super::change::Begun;
+use super::drive::PROGRESS_LOOK;
 use super::shared::{Done, Server};
 use super::trace::refusal;
 use crate::error::{ApiError, Code};
@@ -14,10 +15,6 @@ use protocol::message::{Failure, FailureCode, ScrubSpec, ScrubStatus};
 use protocol::now_ms;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// How often it is looked how far it is.
-const LOOK: Duration = Duration::from_millis(300);
 
 impl Server {
     /// All that is written in a pool is read from every PV that has it, while clients work, and compared. Who asks while that goes on waits for the same.
@@ -76,9 +73,7 @@ impl Server {
         let mut begun = resumed;
         loop {
             let id = operation.id;
-            if self.registry.get(id).is_none_or(|it| it.cancelled)
-                || self.ended.load(Ordering::Relaxed)
-            {
+            if self.is_given_up(id) {
                 return None;
             }
             let (supervisor, spec) = match self.scrubbing(pool, *asked) {
@@ -96,11 +91,8 @@ impl Server {
                 }
                 Ok(Ok(now)) => {
                     begun = true;
-                    if let Some(live) = self.registry.live(id) {
-                        let read = now.progress.moved_bytes + now.progress.failed_bytes;
-                        live.bytes.store(now.progress.planned_bytes, Ordering::Relaxed);
-                        live.copied.store(read, Ordering::Relaxed);
-                    }
+                    let read = now.progress.moved_bytes + now.progress.failed_bytes;
+                    self.tell_progress(id, now.progress.planned_bytes, read);
                 }
                 Ok(Err(failure)) if !begun || failure.code != FailureCode::NotFound => {
                     let message = format!("pool `{pool}`: {}", failure.message);
@@ -109,8 +101,7 @@ impl Server {
                 Err(error) if !begun => return Some(Err(error)),
                 Ok(Err(_)) | Err(_) => {}
             }
-            let cancelled = self.registry.until(|all| all.get(id).is_none_or(|it| it.cancelled));
-            let _ = tokio::time::timeout(LOOK, cancelled).await;
+            self.before_next_look(id).await;
         }
     }
 
@@ -129,7 +120,7 @@ impl Server {
                 }
                 // It knows nothing of it, or does not run any more.
                 Ok(Err(_)) => return false,
-                _ => tokio::time::sleep(LOOK).await,
+                _ => tokio::time::sleep(PROGRESS_LOOK).await,
             }
         }
         false
