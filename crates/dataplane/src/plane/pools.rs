@@ -87,8 +87,7 @@ impl Plane {
         if let Some(told) = state.told(&about, &asked) {
             return told;
         }
-        let open = state.pools.get(&spec.pool).filter(|open| !open.closes);
-        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?.clone();
+        let open = state.open_pool(&spec.pool)?;
         let what = "rolling LUs back, waits for its PVs";
         let change = going::Change { about, asked, what, holds: Vec::new() };
         self.go_on(changing, state, change, move |_| {
@@ -100,8 +99,7 @@ impl Plane {
 
     /// Begins to detach an LU, or to stop that; says how far it is. It waits for no disk.
     pub(super) fn detach(&self, spec: &DetachSpec) -> Result<Reply, Failure> {
-        let open = self.state().pools.get(&spec.pool).filter(|open| !open.closes).cloned();
-        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?;
+        let open = self.state().open_pool(&spec.pool)?;
         let now = match spec.stop {
             true => open.handle.stop_detach(spec.lu),
             false => open.handle.detach(spec.lu, spec.id),
@@ -112,8 +110,7 @@ impl Plane {
 
     /// Begins a scrub, or ends it; says how far it is. It waits for no disk.
     pub(super) fn scrub(&self, spec: &ScrubSpec) -> Result<Reply, Failure> {
-        let open = self.state().pools.get(&spec.pool).filter(|open| !open.closes).cloned();
-        let open = open.ok_or_else(|| not_found("pool", &spec.pool))?;
+        let open = self.state().open_pool(&spec.pool)?;
         let scrub = checks::scrub(&open.handle, spec);
         let now = scrub.map_err(|error| pool_failure(&spec.pool, &error))?;
         Ok(Reply::Scrub(Box::new(now)))
@@ -325,6 +322,12 @@ impl Kit {
 }
 
 impl State {
+    /// A pool that is open, and not about to be closed.
+    fn open_pool(&self, name: &str) -> Result<OpenPool, Failure> {
+        let open = self.pools.get(name).filter(|open| !open.closes);
+        open.cloned().ok_or_else(|| not_found("pool", name))
+    }
+
     /// LUs of a pool that are open, with their volumes.
     fn lus_of(&self, pool: &str) -> Vec<(u32, String)> {
         let number = |open: &OpenVolume| {
