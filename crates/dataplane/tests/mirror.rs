@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::PathBuf;
+
 use common::raw::until;
 use common::{Server, load, short_load};
 use protocol::message::{PoolSpec, PoolStatus, PvState, Request};
@@ -9,6 +11,25 @@ use spec::{LuSpec, VolumeSpec};
 use testkit::{Disk, Kind, is_root};
 
 const CHUNK: u64 = 64 << 20;
+
+/// A new pool of one failure group.
+fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
+    PoolSpec {
+        name: "p0".to_owned(),
+        uuid: "a1".repeat(16),
+        server: "b2".repeat(16),
+        pvs: pvs.to_vec(),
+        mirror: Vec::new(),
+        tiers: Vec::new(),
+        placed: Vec::new(),
+        shadow,
+        fresh: true,
+        joining: Vec::new(),
+        leaving: Vec::new(),
+        doomed: Vec::new(),
+        snapshots: Vec::new(),
+    }
+}
 
 fn states(pool: &PoolStatus) -> Vec<(u8, PvState)> {
     pool.pvs.iter().map(|pv| (pv.group, pv.state)).collect()
@@ -23,21 +44,8 @@ fn a_pv_that_failed_is_looked_for_and_used_again_while_a_client_works() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let disks = [(); 4].map(|()| Disk::new(10 * CHUNK));
     let paths = disks.each_ref().map(Disk::path);
-    let mut spec = PoolSpec {
-        name: "p0".to_owned(),
-        uuid: "a1".repeat(16),
-        server: "b2".repeat(16),
-        pvs: paths[..3].to_vec(),
-        mirror: vec![paths[2].clone()],
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        shadow: memory.path().join("shadow"),
-        fresh: true,
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
-    };
+    let shadow = memory.path().join("shadow");
+    let mut spec = PoolSpec { mirror: vec![paths[2].clone()], ..pool_of(&paths[..3], shadow) };
     server.must(Request::PutPool(spec.clone()));
     let mut volume = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });
     volume.bytes = Some(2 * CHUNK);
@@ -83,21 +91,7 @@ fn a_removal_without_room_that_was_stored_holds_up_nothing_of_its_pool() {
     for path in &paths {
         std::fs::File::create_new(path).unwrap().set_len(10 * CHUNK).unwrap();
     }
-    let mut spec = PoolSpec {
-        name: "p0".to_owned(),
-        uuid: "a1".repeat(16),
-        server: "b2".repeat(16),
-        pvs: paths[..2].to_vec(),
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        shadow: memory.path().join("shadow"),
-        fresh: true,
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
-    };
+    let mut spec = pool_of(&paths[..2], memory.path().join("shadow"));
     server.must(Request::PutPool(spec.clone()));
     let lu = LuSpec { fresh: true, thick: true, ..LuSpec::of("p0") };
     let mut volume = VolumeSpec::new("v", lu);

@@ -517,29 +517,28 @@ impl World {
 
     /// What a client writes to a PV fails once, if something is under way.
     pub(super) fn fail_write(&mut self, pv: u16) -> bool {
-        let on_it = |flying: &Flying| match flying {
-            Flying::Effect(Effect::Write { pv: of, what: Payload::Client { .. }, .. }, _) => {
-                *of == pv
-            }
-            _ => false,
-        };
-        let Some(at) = self.flying.iter().position(on_it) else { return false };
-        if let Some(Flying::Effect(effect, _)) = self.flying.remove(at) {
-            self.pool.done(effect.op(), Outcome::Failed);
-            self.collect();
-        }
-        true
+        self.fail_one(|_, effect| {
+            matches!(effect, Effect::Write { pv: of, what: Payload::Client { .. }, .. } if *of == pv)
+        })
     }
 
     /// What could not be read on a PV cannot be written there either, if it is being written.
     pub(super) fn fail_rewrite(&mut self, pv: u16) -> bool {
-        let on_it = |flying: &Flying| match flying {
-            Flying::Effect(Effect::Write { pv: of, what: Payload::Own(_), at, .. }, _) => {
-                *of == pv && self.bad.contains(&(pv, at / 4096))
+        self.fail_one(|world, effect| match effect {
+            Effect::Write { pv: of, what: Payload::Own(_), at, .. } => {
+                *of == pv && world.bad.contains(&(pv, at / 4096))
             }
             _ => false,
+        })
+    }
+
+    /// The first such effect that is under way fails, if there is one.
+    fn fail_one(&mut self, is_it: impl Fn(&World, &Effect) -> bool) -> bool {
+        let is_it = |flying: &Flying| match flying {
+            Flying::Effect(effect, _) => is_it(self, effect),
+            _ => false,
         };
-        let Some(at) = self.flying.iter().position(on_it) else { return false };
+        let Some(at) = self.flying.iter().position(is_it) else { return false };
         if let Some(Flying::Effect(effect, _)) = self.flying.remove(at) {
             self.pool.done(effect.op(), Outcome::Failed);
             self.collect();
