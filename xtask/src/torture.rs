@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             run::visible(&mut test)
         }
         What::Fences { rounds } => {
-            let mut test = long(context, "scsi_failover", "as_many_fences_as_are_asked_for");
+            let mut test = long(context, "scsi", "failover::as_many_fences_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),

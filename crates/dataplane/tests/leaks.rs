@@ -3,9 +3,13 @@
 mod common;
 
 use common::raw::Front;
+use common::scsi::{Client, target, unit};
 use common::{Server, null};
-use protocol::message::Request;
+use partition::scsi::control::Function;
+use protocol::message::{Request, VolumeSpec};
 use protocol::stats::QueueCounter;
+
+const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -22,7 +26,6 @@ fn data_kib() -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-#[test]
 fn clients_and_queues_that_come_and_go_leave_nothing() {
     let server = Server::new(1);
     server.must(Request::PutVolume(null(64)));
@@ -60,4 +63,37 @@ fn clients_and_queues_that_come_and_go_leave_nothing() {
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
     assert_eq!(server.count(QueueCounter::Starts), 0, "a removed adapter has no counters");
     assert!(server.stats().queues.is_empty());
+}
+
+fn clients_units_and_masks_that_come_and_go_leave_nothing() {
+    let server = Server::new(2);
+    for name in ["a", "b"] {
+        server.must(Request::PutVolume(VolumeSpec { name: name.into(), ..null(64) }));
+    }
+    let round = || {
+        for name in ["a", "b"] {
+            server.must(Request::PutUnit(unit(name, name)));
+        }
+        let socket = server.put_scsi(0, vec![target(0, &[(0, "a")])]);
+        let mut client = Client::connect(&socket);
+        client.attentions(LUN);
+        server.put_scsi(0, vec![target(0, &[(0, "b")]), target(1, &[(0, "a")])]);
+        client.attentions(LUN);
+        client.manage(Function::NexusReset, LUN, 0);
+        server.must(Request::RemoveAdapter { name: "vfchost0".into() });
+        for name in ["a", "b"] {
+            server.must(Request::RemoveUnit { name: name.into() });
+        }
+    };
+    (0..3).for_each(|_| round());
+    let before = open_files();
+    (0..30).for_each(|_| round());
+    assert_eq!(open_files(), before, "open files");
+    assert!(server.stats().queues.is_empty() && server.status().units.is_empty());
+}
+
+#[test]
+fn what_comes_and_goes_leaves_nothing() {
+    clients_and_queues_that_come_and_go_leave_nothing();
+    clients_units_and_masks_that_come_and_go_leave_nothing();
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use common::process::{self, Process};
+use common::process::Process;
 use common::scsi::{Client, PATIENCE, adapter, on, target, unit};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
@@ -53,13 +53,6 @@ const SLOW: (Duration, Duration) = (Duration::from_micros(200), Duration::from_m
 const LIFE: Duration = Duration::from_millis(60);
 /// Before the end of a measurement no process dies: the loads stop their queues in order then.
 const CALM: Duration = Duration::from_millis(800);
-
-/// Not a test: the process that is killed.
-#[test]
-#[ignore = "started by the tests of this file"]
-fn data_plane() {
-    process::data_plane();
-}
 
 #[test]
 fn a_few_deaths_with_everything_in_flight() {

@@ -19,8 +19,10 @@ use super::raw::until;
 
 const SOCKET: &str = "TRUNKLINE_TEST_SOCKET";
 
-/// What the test `data_plane` of such a file does: it is the process, this program started again with the variable set.
-pub fn data_plane() {
+/// Not a test: the process, which is this program started again with the variable set.
+#[test]
+#[ignore = "a process for other tests"]
+fn data_plane() {
     let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
     let confine = socket.parent().map(Path::to_owned);
     let options =
@@ -47,7 +49,7 @@ impl Process {
     pub fn start_after(folder: &Path, setup: &[Request], witnesses: &Arc<Witnesses>) -> Process {
         let socket = folder.join("plane.sock");
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "data_plane", "--ignored", "--nocapture"])
+            .args(["--exact", "common::process::data_plane", "--ignored", "--nocapture"])
             .env(SOCKET, &socket)
             .stdout(std::process::Stdio::null())
             .spawn()

@@ -1,0 +1,4 @@
+//! Channels with the devices, without sessions.
+
+mod layout;
+mod turns;

@@ -1,0 +1,370 @@
+//! Two data planes, each a process, with a shared Ethernet adapter to one bridge of the kernel; a guest with a card on each. In a network namespace of the
+//! test's own.
+
+use std::path::Path;
+
+use crate::common::Server;
+use crate::common::net::{Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, wait};
+use crate::common::process::Process;
+use protocol::message::{Request, UplinkSpec};
+use spec::{Failback, FailoverMode, FailoverSpec, UplinkKind};
+
+const GUEST: u8 = 1;
+const OUTSIDE: u8 = 9;
+
+/// One of the two servers. Its guest may send what comes from elsewhere, as a bridge does.
+struct Side {
+    interface: &'static str,
+    priority: u8,
+    folder: tempfile::TempDir,
+    control: std::path::PathBuf,
+    kind: UplinkKind,
+    netaddr: Option<std::net::Ipv4Addr>,
+    failback: Failback,
+}
+
+impl Side {
+    fn new(interface: &'static str, priority: u8, control: &Path) -> Side {
+        let folder = tempfile::tempdir().unwrap();
+        let (control, kind) = (control.to_owned(), UplinkKind::Tap);
+        let failback = Failback::AtOnce;
+        Side { interface, priority, folder, control, kind, netaddr: None, failback }
+    }
+
+    fn uplink(&self, mode: FailoverMode) -> Request {
+        let failover = FailoverSpec {
+            sea: "ent6".to_owned(),
+            mode,
+            priority: self.priority,
+            control: self.control.clone(),
+            link: self.interface.to_owned(),
+            leaves: Vec::new(),
+            netaddr: self.netaddr,
+            failback: self.failback,
+        };
+        // One of the two has a channel of its own.
+        let (failover, kind, thread) = (Some(failover), self.kind, self.priority.is_multiple_of(2));
+        let uplink = UplinkSpec::on("net", self.interface);
+        Request::PutUplink(UplinkSpec { failover, kind, thread, ..uplink })
+    }
+
+    /// A data plane with the uplink, on the kernel's bridge, and the guest's card.
+    fn start(&self) -> (Process, Client) {
+        let started = self.start_alone();
+        ip(&format!("link set {} master br0", self.interface));
+        started
+    }
+
+    fn start_alone(&self) -> (Process, Client) {
+        let card = card(self.folder.path(), GUEST, |card| card.any_mac = true);
+        let socket = card.socket.clone();
+        let setup = [Request::PutAdapter(card), self.uplink(FailoverMode::Auto)];
+        let process = Process::start(self.folder.path(), &setup);
+        let guest = Client::connect(&socket, GUEST, How::default());
+        (process, guest)
+    }
+}
+
+#[track_caller]
+fn until(process: &mut Process, state: &str) {
+    wait(&format!("the state {state}"), || {
+        let uplinks = process.status().uplinks;
+        let failover = uplinks.first()?.failover.clone()?;
+        (failover.state == state).then_some(())
+    });
+}
+
+/// The number in a frame of the tests.
+fn number(frame: &[u8]) -> Option<u32> {
+    let own = frame[12..14] == [0x88, 0xb5];
+    own.then(|| u32::from_be_bytes(frame[14..18].try_into().unwrap()))
+}
+
+/// The world outside, and the numbers of its frames.
+struct World {
+    client: Client,
+    next: u32,
+}
+
+impl World {
+    /// Sends broadcasts until one comes to the guest by this card: its number. The bridge of the kernel forwards once its ports do.
+    #[track_caller]
+    fn until_it_comes_by(&mut self, card: &mut Client) -> u32 {
+        wait("a frame of the world outside", || {
+            self.next += 1;
+            let frame = self.client.frame([0xff; 6], self.next, 60);
+            self.client.send(&PLAIN, &frame);
+            let received = card.receive_within(std::time::Duration::from_millis(20))?;
+            number(&received.frame)
+        })
+    }
+
+    /// Everything that comes to the guest by a card until the last frame that was sent, each once.
+    #[track_caller]
+    fn rest(&mut self, card: &mut Client, mut last: u32) {
+        while last < self.next {
+            let Some(number) = number(&card.receive().frame) else { continue };
+            assert!(number > last, "{number} came after {last}");
+            last = number;
+        }
+    }
+
+    /// What the guest sends by a card comes here, and nothing that was sent from here.
+    #[track_caller]
+    fn hears(&mut self, card: &mut Client, number_: u32) {
+        let frame = card.frame([0xff; 6], number_, 60);
+        card.send(&PLAIN, &frame);
+        loop {
+            let received = self.client.receive();
+            assert_ne!(received.frame[6..12], mac(OUTSIDE), "its own frame: a loop");
+            if number(&received.frame) == Some(number_) {
+                return assert_eq!(received.frame, frame);
+            }
+            // What was forwarded before somebody else bridges, and announcements.
+            let announces =
+                [[0x80, 0x35], [8, 6]].contains(&[received.frame[12], received.frame[13]]);
+            assert!(announces, "{:?}", number(&received.frame));
+        }
+    }
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_left_takes_over_inside() {
+    quiet();
+    ip("link add br0 type bridge mcast_snooping 0");
+    ip("link set br0 up");
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let (first, second) = (Side::new("up1", 1, &control), Side::new("up2", 2, &control));
+    let outside = Server::new(1);
+    outside.must(Request::PutUplink(UplinkSpec::on("net", "up9")));
+    ip("link set up9 master br0");
+    let mut world = World { client: outside.client(OUTSIDE, How::default(), |_| ()), next: 0 };
+
+    let (mut one, mut card) = first.start();
+    let (mut other, mut spare) = second.start();
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    let came = world.until_it_comes_by(&mut card);
+    world.rest(&mut card, came);
+    // The guest joins both cards. If both sides bridged, that would be a loop.
+    let echo = world.client.frame([0xff; 6], 1, 60);
+    spare.send(&PLAIN, &echo);
+    let lost = spare.frame([0xff; 6], 700, 60);
+    spare.send(&PLAIN, &lost);
+    // The side that stands by hears which addresses the guest has, and of one that it has no longer.
+    let address = |last| arp_announcement(mac(GUEST), [10, 0, 0, last]);
+    spare.send(&PLAIN, &address(7));
+    spare.send(&PLAIN, &address(8));
+    spare.sent();
+    world.hears(&mut card, 701);
+    let elsewhere = arp_announcement(mac(OUTSIDE), [10, 0, 0, 8]);
+    world.client.send(&PLAIN, &elsewhere);
+    world.client.sent();
+    // Not before that has gone by at the side that stands by, which says nothing of it.
+    wait("what the world says", || {
+        let frame = card.receive().frame;
+        (frame == elsewhere).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(200));
+
+    one.kill();
+    until(&mut other, "PRIMARY");
+    // The world outside is told where the guest is now, and with which address.
+    let mut next = || {
+        wait("an announcement", || {
+            let frame = world.client.receive().frame;
+            (number(&frame).is_none() && frame[6..12] == mac(GUEST)).then_some(frame)
+        })
+    };
+    assert_eq!(next()[12..14], [0x80, 0x35]);
+    assert_eq!(next(), address(7));
+    world.client.has_nothing();
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut spare);
+    assert!(came > before, "{came} came by both");
+    world.rest(&mut spare, came);
+    world.hears(&mut spare, 702);
+
+    // It comes back, and is the better one.
+    drop(card);
+    let (mut one, mut card) = first.start();
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut card);
+    assert!(came > before);
+    world.rest(&mut card, came);
+    world.hears(&mut card, 703);
+    // Told to yield, it does, and takes it again.
+    one.must(&first.uplink(FailoverMode::Standby));
+    until(&mut one, "STANDBY");
+    until(&mut other, "PRIMARY");
+    one.must(&first.uplink(FailoverMode::Auto));
+    until(&mut one, "PRIMARY");
+    // So it is with a link that goes and comes.
+    ip("link set up1 down");
+    until(&mut one, "LIMBO");
+    until(&mut other, "PRIMARY");
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut spare);
+    assert!(came > before);
+    world.rest(&mut spare, came);
+    ip("link set up1 up");
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    // One that ends in order leaves nothing behind.
+    one.shut_down();
+    until(&mut other, "PRIMARY");
+    other.shut_down();
+}
+
+#[test]
+fn who_is_left_takes_over() {
+    testkit::in_network_namespace("failover::who_is_left_takes_over_inside");
+}
+
+/// Two sides that ask for an address of the kernel's, which answers at an interface or does not.
+fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
+    ip("link set lo up");
+    ip("address add 10.0.0.1/32 dev lo");
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let side = |interface, priority| {
+        let netaddr = Some([10, 0, 0, 1].into());
+        Side { kind, netaddr, ..Side::new(interface, priority, &control) }
+    };
+    let (first, second) = (side("up1", 1), side("up2", 2));
+    let (mut one, card) = first.start_alone();
+    let (mut other, _spare) = second.start_alone();
+    let answers = |side: usize, yes: bool| {
+        let path = format!("/proc/sys/net/ipv4/conf/{}/arp_ignore", answer_at[side]);
+        std::fs::write(path, if yes { "0" } else { "8" }).expect("a setting of the kernel");
+    };
+    let status =
+        |process: &mut Process| process.status().uplinks.remove(0).failover.expect("it takes part");
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    answers(0, false);
+    until(&mut other, "PRIMARY");
+    until(&mut one, "BACKUP");
+    assert_eq!((status(&mut one).answers, status(&mut other).answers), (Some(false), Some(true)));
+    assert!(status(&mut one).reason.contains("netaddr does not answer"), "{:?}", status(&mut one));
+    // One that comes back does not take the bridge to find that out.
+    one.kill();
+    drop(card);
+    let (mut one, mut card) = first.start_alone();
+    answers(0, false);
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    let now = status(&mut one);
+    assert_eq!((now.state.as_str(), now.takeovers, now.answers), ("BACKUP", 0, Some(false)));
+    // If neither is answered it is as without an address.
+    answers(1, false);
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    assert_eq!((status(&mut one).answers, status(&mut other).answers), (Some(false), Some(false)));
+    answers(1, true);
+    until(&mut other, "PRIMARY");
+    answers(0, true);
+    until(&mut one, "PRIMARY");
+    assert_eq!(status(&mut one).answers, Some(true));
+    // Nobody asks any more.
+    answers(0, false);
+    one.must(&Side { kind, ..Side::new("up1", 1, &control) }.uplink(FailoverMode::Auto));
+    wait("nobody to ask", || status(&mut one).answers.is_none().then_some(()));
+    until(&mut one, "PRIMARY");
+    // The guest was told nothing of all that.
+    while let Some(received) = card.receive_within(std::time::Duration::from_millis(10)) {
+        let frame = received.frame;
+        let is_answer = frame[12..14] == [8, 6] && frame[28..32] == [10, 0, 0, 1];
+        assert!(!is_answer, "{frame:02x?}");
+    }
+    one.shut_down();
+    other.shut_down();
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_answered_bridges_by_taps_inside() {
+    quiet();
+    who_is_answered_bridges(UplinkKind::Tap, ["up1", "up2"]);
+}
+
+#[test]
+fn who_is_answered_bridges_by_taps() {
+    testkit::in_network_namespace("failover::who_is_answered_bridges_by_taps_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_answered_bridges_by_packet_sockets_inside() {
+    quiet();
+    for number in 1..=2 {
+        ip(&format!("link add up{number} type veth peer name out{number}"));
+        ip(&format!("link set up{number} up"));
+        ip(&format!("link set out{number} up"));
+    }
+    who_is_answered_bridges(UplinkKind::Packet, ["out1", "out2"]);
+}
+
+#[test]
+fn who_is_answered_bridges_by_packet_sockets() {
+    testkit::in_network_namespace("failover::who_is_answered_bridges_by_packet_sockets_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_comes_back_waits_inside() {
+    quiet();
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let side = |interface, priority| Side {
+        failback: Failback::Never,
+        ..Side::new(interface, priority, &control)
+    };
+    let (mut first, second) = (side("up1", 1), side("up2", 2));
+    let (mut one, card) = first.start_alone();
+    until(&mut one, "PRIMARY");
+    let (mut other, _spare) = second.start_alone();
+    until(&mut other, "BACKUP");
+    let status =
+        |process: &mut Process| process.status().uplinks.remove(0).failover.expect("it takes part");
+    one.kill();
+    drop(card);
+    until(&mut other, "PRIMARY");
+    let (mut one, card) = first.start_alone();
+    let reason = |process: &mut Process, part: &str| {
+        wait(part, || status(process).reason.contains(part).then_some(()));
+    };
+    reason(&mut one, "noauto_failback");
+    reason(&mut other, "does not take the bridge back yet");
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let now = status(&mut one);
+    assert_eq!((now.state.as_str(), now.takeovers), ("BACKUP", 0));
+    // A time that it has waited already is over at once, one that it has not is waited for.
+    first.failback = Failback::After(3600);
+    one.must(&first.uplink(FailoverMode::Auto));
+    reason(&mut one, "fb_delay");
+    assert_eq!(status(&mut one).state, "BACKUP");
+    first.failback = Failback::After(2);
+    one.must(&first.uplink(FailoverMode::Auto));
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    // It comes back from limbo, and waits; the partner that bridges dies, which is none of its returns.
+    first.failback = Failback::After(3600);
+    one.must(&first.uplink(FailoverMode::Auto));
+    ip("link set up1 down");
+    until(&mut other, "PRIMARY");
+    ip("link set up1 up");
+    reason(&mut one, "fb_delay");
+    other.kill();
+    until(&mut one, "PRIMARY");
+    drop(card);
+    one.shut_down();
+}
+
+#[test]
+fn who_comes_back_waits() {
+    testkit::in_network_namespace("failover::who_comes_back_waits_inside");
+}

@@ -1,0 +1,12 @@
+//! Uplinks: what leads out of the host, and who bridges.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod failover;
+mod namespaces;
+mod packet;
+mod port;
+mod tap;
+mod thread;
+mod xdp;
