@@ -106,7 +106,7 @@ fn measure_all(context: &Context) -> Result<Vec<Cost>> {
 
 /// Builds all examples at once: each is a unit of its own to the linker, and takes one CPU for minutes.
 fn build(context: &Context, budgets: &[Budget]) -> Result<()> {
-    let mut cargo = context.cargo(&["build", "--profile", "dist", "--locked"]);
+    let mut cargo = context.cargo(&["build", "--profile", "cost", "--locked"]);
     let named: BTreeSet<[&str; 2]> = budgets
         .iter()
         .flat_map(|budget| [["-p", &budget.package], ["--example", &budget.example]])
@@ -132,7 +132,7 @@ fn instructions(context: &Context, at: usize, budget: &Budget, rounds: u64) -> R
     valgrind.args(["--tool=callgrind", "--quiet"]);
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));
     valgrind.arg(format!("--toggle-collect={}", budget.function));
-    valgrind.arg(context.target.join("dist/examples").join(&budget.example));
+    valgrind.arg(context.target.join("cost/examples").join(&budget.example));
     run::captured(valgrind.arg(rounds.to_string()).args(&budget.arguments))?;
     let profile =
         fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))?;

@@ -46,7 +46,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("fabric", &[]),
     ("control", &["spec", "protocol", "fabric"]),
-    ("planner", &["fabric"]),
+    ("capture", &[]),
+    ("planner", &["fabric", "capture"]),
     ("partition", &["memory", "vring"]),
     (
         "trunkline",
@@ -89,7 +90,7 @@ const UNSAFE_TESTS: &[&str] =
     &["crates/confine/tests/arbitrary_code.rs", "crates/dataplane/tests/allocation.rs"];
 
 /// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
-const PURE: &[&str] = &["spec", "fabric", "planner", "switch", "pool"];
+const PURE: &[&str] = &["spec", "fabric", "capture", "planner", "switch", "pool"];
 
 /// What a pure crate may not name outside its tests.
 const IMPURE: &[&str] = &[

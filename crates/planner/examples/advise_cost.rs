@@ -9,9 +9,11 @@
 //! each as come to so many megabytes, an hour apart, and reads, judges and shows them as `trunkline plan advise` does.
 //! `write MB HOSTS FOLDER` writes them for that. `pieces KIB` reads and judges each file of `tests/readers`, repeated to
 //! so many KiB; the slowest are printed first, and memory is what all of them left. `pieces KIB NAME` does that for one.
+//! `answers` prints a digest of all that is read of every folder of captures in `tests` and advised on it, a line each.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use planner::advise::{Advice, advise};
@@ -438,6 +440,24 @@ fn pieces(kib: usize, only: Option<&str>) {
     }
 }
 
+/// A digest of what the files of this folder lead to, and of those in the folders below it.
+fn answers(folder: &Path) {
+    let entries = folder.read_dir().expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<PathBuf> = entries.collect();
+    paths.sort();
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| path.is_dir());
+    let mut captures = Captures::new();
+    for path in &files {
+        captures.read(&path.display().to_string(), &std::fs::read(path).expect("a file"), None);
+    }
+    let advice = advise(&captures, &Facts::builtin());
+    let mut hasher = DefaultHasher::new();
+    format!("{captures:?} {advice:?}").hash(&mut hasher);
+    println!("{:016x} {}", hasher.finish(), folder.display());
+    folders.iter().for_each(|below| answers(below));
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |text: &String| text.parse::<usize>().expect("a number");
@@ -454,8 +474,11 @@ fn main() {
                 std::fs::write(path, text).expect("a file");
             }
         }
+        [mode] if mode == "answers" => {
+            answers(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"));
+        }
         _ => eprintln!(
-            "advise_cost folder MB HOSTS, advise_cost write MB HOSTS FOLDER, advise_cost pieces KIB [NAME]"
+            "advise_cost folder MB HOSTS, advise_cost write MB HOSTS FOLDER, advise_cost pieces KIB [NAME], advise_cost answers"
         ),
     }
 }

@@ -12,10 +12,11 @@
 //! - [`report`] shows answers: as text, as JSON, and as one HTML file.
 
 pub mod advise;
-pub mod capture;
 pub mod facts;
 pub mod lpm;
 pub mod model;
 pub mod report;
 pub mod size;
 pub mod trace;
+
+pub use capture;

@@ -13,7 +13,6 @@
 
 pub mod advice;
 mod chart;
-pub mod clean;
 pub mod html;
 pub mod inputs;
 pub mod markdown;
@@ -24,6 +23,8 @@ pub mod trends;
 pub use chart::{
     Bar, Bars, Chart, Limit, Line, Mark, Point, Series, Spot, WAYS_MAX, Way, Ways, sparkline,
 };
+
+pub use crate::capture::clean;
 
 use crate::capture::At;
 use crate::facts::Contradiction;

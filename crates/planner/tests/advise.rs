@@ -62,6 +62,8 @@ mod two_ways;
 use planner::advise::{Advice, Finding, advise};
 use planner::capture::{Captures, Taken};
 use planner::facts::Facts;
+use planner::report::Answer as _;
+use planner::report::advice::AdviceReport;
 
 /// The advice on files, in the order given.
 fn advice(files: &[(&str, &str)]) -> Advice {
@@ -306,4 +308,19 @@ VFC client name:{adapter:<16}VFC client DRC:U9009.42A.78A1B2C-V5-C20
         ));
     }
     text
+}
+
+#[test]
+fn that_a_file_was_read_in_part_is_said_first() {
+    for cut in [false, true] {
+        let mut captures = Captures::new();
+        captures.read("a", b"vios1:/> oslevel -s\n7200-05-03-2148\n", None);
+        captures.files[0].left_out_from = cut.then_some(3);
+        let advice = advise(&captures, &Facts::builtin());
+        let report =
+            AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
+        let summary = report.summary();
+        assert_eq!(summary.contains("1 file was read in part"), cut, "{summary}");
+        assert!(!cut || !summary.contains("Nothing to change"), "{summary}");
+    }
 }
