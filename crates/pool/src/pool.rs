@@ -39,6 +39,7 @@ use crate::layers::Placed;
 use crate::make::NewPv;
 use crate::tables::{ChunkId, Role, Tables};
 
+mod activity;
 mod checkpoint;
 mod checks;
 mod coalesce;
@@ -66,6 +67,7 @@ mod space;
 mod sync;
 mod undo;
 
+use activity::Activity;
 use checkpoint::Checkpoint;
 use checks::{CHECKED, Check, Checks};
 pub use checks::{Finding, FindingKind, Scrubbing};
@@ -341,6 +343,8 @@ enum Asker {
     Mend((u32, u32)),
     /// A chunk of an LU of which all legs are read, for a scrub or since a client could not read one.
     Check((u32, u32), bool),
+    /// Chunks that are quiet.
+    Quiet,
 }
 
 /// A request under way.
@@ -411,6 +415,7 @@ pub struct Pool {
     losses: Losses,
     returning: Option<Return>,
     mends: Mends,
+    activity: Activity,
     missed: Missed,
     checks: Checks,
     /// Chunks whose next block waits for leave to be copied.
@@ -610,7 +615,8 @@ impl Pool {
                 | Asker::Cut
                 | Asker::Merge(_)
                 | Asker::Mend(_)
-                | Asker::Check(..) => None,
+                | Asker::Check(..)
+                | Asker::Quiet => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -788,6 +794,7 @@ impl Pool {
                 Asker::Merge(step) => self.merge_went(step, job.fault),
                 Asker::Mend(key) => self.mended(key, job.fault),
                 Asker::Check(key, repairs) => self.checked(key, repairs, job.fault),
+                Asker::Quiet => self.activity.said(),
             }
         }
     }

@@ -3,6 +3,7 @@
 //! A power cut leaves of what is in caches and under way any part, torn at 512 bytes; the death of the process leaves caches, and what was under way in part. What is found is held against
 //! an oracle that knows what was answered and what was flushed.
 
+mod activity;
 mod asked;
 mod checks;
 mod coalesce;
@@ -44,6 +45,8 @@ enum Step {
     /// From now on nothing can be done on a PV, until it returns.
     Lose(u16),
     Return,
+    /// It is looked which chunks are quiet, and nobody has changed any for a while.
+    Look,
     Kill,
 }
 
@@ -225,6 +228,7 @@ fn setups() -> Vec<Setup> {
                 Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
                 Step::Lose(pv) => world.lose(*pv),
                 Step::Return => _ = world.bring_back(),
+                Step::Look => world.look(true),
                 Step::Kill => world.kill().unwrap(),
             }
             world.rest();
@@ -337,6 +341,7 @@ impl Explorer {
                 Step::Cancel => world.cancel_first(),
                 Step::Unreadable(pv) => world.own_unreadable = Some(*pv),
                 Step::Lose(pv) => world.lose(*pv),
+                Step::Look => world.look(true),
                 Step::Kill => world.kill().map_err(|error| error.to_string())?,
             }
             self.crashes(&mut world)?;

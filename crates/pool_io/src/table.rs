@@ -271,6 +271,8 @@ pub struct PoolView {
     pub balance: Option<Progress>,
     /// Chunks that get what a PV that was away has missed, or of which legs may differ, while there are some.
     pub resync: Option<Progress>,
+    /// Chunks of LUs with two legs that were changed lately: after a crash these are copied from the first leg to the second.
+    pub active: u64,
     /// LUs that are being detached, or lose layers that they need no more, by number; in chunks of them.
     pub detaching: BTreeMap<u32, Progress>,
     /// What was found where legs were read, since it was opened.

@@ -1,5 +1,6 @@
 //! One open pool on the thread: requests go into the core, its effects are carried out, what it knows is shown.
 
+mod activity;
 mod chains;
 mod checks;
 mod effects;
@@ -72,7 +73,7 @@ enum Asker {
     Join(OpenPv, ReplyTo<Result<(), PoolError>>),
     /// A PV that is removed; who waits for the beginning of that.
     Leave(u16, Option<ReplyTo<Result<(), Fault>>>),
-    /// A flush of all before it closes.
+    /// A flush of all before it closes, and then a checkpoint.
     Last,
     /// A PV that returns.
     Return(u16, ReplyTo<Result<(), PoolError>>),
@@ -108,6 +109,7 @@ pub(crate) struct Work {
     partings: parting::Partings,
     checks: checks::Checks,
     mirror: mirror::Mirror,
+    activity: activity::Activity,
     asks: BTreeMap<u64, Asker>,
     next: u64,
     /// Effects that wait for a buffer, by the PV whose operations have too many.
@@ -168,6 +170,7 @@ impl Work {
             partings: parting::Partings::default(),
             checks: checks::Checks::default(),
             mirror: mirror::Mirror::default(),
+            activity: activity::Activity::default(),
             asks: BTreeMap::new(),
             next: 0,
             todo: BTreeMap::new(),
@@ -401,6 +404,7 @@ impl Work {
         self.try_moves_again();
         self.leave_again();
         self.give_up_hung(engine);
+        self.look_at_activity();
         self.coalesce();
         loop {
             if self.is_closed() {
@@ -490,7 +494,7 @@ impl Work {
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
         let due = self.again.into_iter().chain(self.partings.due()).chain(self.pacing.due());
-        let due = due.chain(self.removals.next()).min();
+        let due = due.chain(self.removals.next()).chain(self.activity.due()).min();
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()
@@ -633,7 +637,11 @@ impl Work {
             Some(Asker::Part(lu)) => self.parted(lu, result.map(drop)),
             Some(Asker::Coalesce) => self.coalesced(),
             Some(Asker::Scrub) => self.scrubbed(result.map(drop)),
-            Some(Asker::Last) => self.last = self.last.saturating_sub(1),
+            Some(Asker::Last) => {
+                let is_last = self.last == 1;
+                self.last = self.last.saturating_sub(1);
+                self.last += usize::from(is_last && self.ends_activity());
+            }
             Some(Asker::Nobody) | None => {}
         }
     }

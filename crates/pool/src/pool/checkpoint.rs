@@ -124,7 +124,8 @@ impl Pool {
             || self.tables.changed.homes.len() >= self.policy.checkpoint_homes
             || self.cuts.want_feature(&self.chosen.superblock)
             || self.wants_containers()
-            || self.mends.want_root();
+            || self.mends.want_root()
+            || self.quiet_wants_root();
         // Between two blocks of the journal the tables are what it says, and all of it is durable.
         if !matches!(self.checkpoint.stage, Stage::Idle)
             || self.phase != Phase::Serving
@@ -349,6 +350,11 @@ impl Pool {
 
     fn turn_stage(&mut self) {
         let flushes = self.keeps(Rule::RootAfterPages);
+        if matches!(self.checkpoint.stage, Stage::Flushing { left: 0, .. })
+            && self.ends_unsure(&self.checkpoint.undo.1)
+        {
+            self.checkpoint.failed = true;
+        }
         if self.checkpoint.failed
             && let Stage::Writing { left: 0, .. } | Stage::Flushing { left: 0, .. } =
                 self.checkpoint.stage
@@ -358,7 +364,10 @@ impl Pool {
         }
         match std::mem::take(&mut self.checkpoint.stage) {
             Stage::Writing { left: 0, root, written, pvs } => {
-                let pvs = if flushes { pvs } else { BTreeSet::new() };
+                let mut pvs = if flushes { pvs } else { BTreeSet::new() };
+                if !self.keeps(Rule::QuietAfterFlush) && !self.checkpoint.undo.1.is_empty() {
+                    pvs.pop_last();
+                }
                 self.checkpoint.stage = Stage::Flushing { left: pvs.len(), root, written };
                 pvs.into_iter().for_each(|pv| self.give_flush(Op::Checkpoint, pv));
                 self.turn_stage();
@@ -513,6 +522,9 @@ impl Pool {
         self.chosen.next = next.sequence + 1;
         self.chosen.superblock = next;
         self.lost_for_good(&lost);
+        if !matches!(change, Change::Root(_)) || self.checkpoint.draft.is_some() {
+            self.look_again();
+        }
         match change {
             Change::Open => self.opening_done(),
             Change::Lose => {}

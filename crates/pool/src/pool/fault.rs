@@ -140,6 +140,14 @@ pub(crate) enum Rule {
     ActivityGoesOn,
     /// While a PV is away no activity ends.
     QuietTogether,
+    /// Activity ends when nobody changes the chunk.
+    QuietAtRest,
+    /// … and what was written is durable on both legs.
+    QuietAfterFlush,
+    /// … as far as that is known.
+    QuietUnsure,
+    /// A chunk is forgotten when nobody writes to it.
+    ForgetAtRest,
     /// Of a PV that is away the others say in which epoch they saw it last.
     SeenBefore,
     /// A superblock that failed on a PV is followed by another, and not by one beside it.

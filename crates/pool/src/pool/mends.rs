@@ -4,7 +4,7 @@
 //!   stays, whichever PV is lost later.
 //! - *One leg* has a chunk that was changed while the PV of the other was away. When that has returned, the other is made anew there or elsewhere, as a leg that moves.
 //!
-//! Either way the legs are the same then, and if nobody has changed the chunk since, the next root says so.
+//! Either way the legs are the same then, and if nobody has changed the chunk since, the next root says so ([`activity`]).
 
 use super::*;
 
@@ -13,8 +13,8 @@ use super::*;
 pub(super) struct Mends {
     /// Both legs are there, and may differ.
     differ: BTreeSet<(u32, u32)>,
-    /// Both legs are the same, and nobody has changed the chunk since.
-    quiet: BTreeSet<(u32, u32)>,
+    /// Both legs are the same, and nobody has changed the chunk since ([`activity`]).
+    pub(super) quiet: BTreeSet<(u32, u32)>,
     todo: BTreeSet<(u32, u32)>,
     going: BTreeSet<(u32, u32)>,
     failed: BTreeSet<(u32, u32)>,
@@ -179,7 +179,7 @@ impl Pool {
         lu.is_some_and(|lu| lu.legs_of(key.1).iter().any(|leg| leg.chunk().is_some()))
     }
 
-    fn lacks(&self, lu: u32) -> bool {
+    pub(super) fn lacks(&self, lu: u32) -> bool {
         self.tables.lus.get(&lu).is_none_or(|lu| self.tables.lacks_pvs(lu.tier))
     }
 
@@ -251,9 +251,12 @@ impl Pool {
     pub(super) fn legs_are_same(&mut self, key: (u32, u32), changed: bool) {
         self.touched.insert(key);
         self.mends.differ.remove(&key);
-        if !changed {
+        if changed {
+            self.activity.goes_on(key);
+        } else {
             self.mends.quiet.insert(key);
         }
+        self.activity.stirs();
     }
 
     /// Whether of a container with a leg on that PV the other leg has no page yet.
@@ -297,65 +300,6 @@ impl Pool {
             }
         }
         self.retry_full();
-    }
-
-    /// Chunks that are the same on both legs and that nobody has changed since are active no longer from the root on that is being written.
-    pub(super) fn end_activity(&mut self) -> Vec<(u32, u32)> {
-        let durable = self.log.durable;
-        let keys = std::mem::take(&mut self.mends.quiet);
-        let (ended, rest): (BTreeSet<_>, BTreeSet<_>) = keys.into_iter().partition(|key| {
-            // Of one that is away the pages stay as they are.
-            let together = !self.lacks(key.0) || !self.keeps(Rule::QuietTogether);
-            together && self.slots.get(key).is_none_or(|slot| slot.is_at_rest(durable))
-        });
-        self.mends.quiet = rest;
-        for key in &ended {
-            self.touched.insert(*key);
-            self.tables.set_quiet(*key);
-            if let Some(slot) = self.slots.get_mut(key) {
-                slot.activity = None;
-            }
-        }
-        ended.into_iter().collect()
-    }
-
-    /// … which that root did not become.
-    pub(super) fn activity_goes_on(&mut self, keys: Vec<(u32, u32)>) {
-        for key in keys {
-            self.touched.insert(key);
-            self.tables.unset_quiet(key);
-            if let Some(slot) = self.slots.get_mut(&key) {
-                slot.activity = slot.activity.or(Some(0));
-            }
-        }
-    }
-
-    /// Whether a piece that changes a chunk has to wait until it is durable that its legs may differ. Then it is left with what it waits for.
-    pub(super) fn waits_for_activity(&mut self, piece: &Piece) -> bool {
-        let owner = self.slot;
-        let Some(slot) = self.slots.get_mut(&piece.key) else { return false };
-        if !slot.pair {
-            return false;
-        }
-        if self.mends.is_changed(piece.key) {
-            self.touched.insert(piece.key);
-        }
-        if let Some(moving) = &mut slot.moving {
-            moving.is_changed();
-        }
-        let txn = slot.activity.unwrap_or_else(|| {
-            let (lu, vchunk) = piece.key;
-            let record = Record { lu, vchunk, owner, ..Record::of(Kind::Activity) };
-            let txn = self.log.append(vec![record]);
-            slot.activity = Some(txn);
-            self.waiters.entry(txn).or_default().push(Waiter::Active(piece.key));
-            txn
-        });
-        let waits = txn > self.log.durable && self.keeps(Rule::ActiveBeforeWrite);
-        if waits && let Some(slot) = self.slots.get_mut(&piece.key) {
-            slot.wait(piece.clone());
-        }
-        waits
     }
 
     /// How far it is that legs get what they missed.

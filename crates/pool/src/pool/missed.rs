@@ -87,6 +87,11 @@ impl Missed {
         }
     }
 
+    /// Whether a flush has failed of what was written to a chunk of a PV.
+    pub(super) fn is_unsure(&self, id: ChunkId) -> bool {
+        self.caches.get(&id.pv).is_some_and(|cache| cache.unsure.contains_key(&id.chunk))
+    }
+
     fn take_cache(&mut self, pv: u16) -> Blocks {
         let Cache { open: mut all, sealed, unsure } = self.caches.remove(&pv).unwrap_or_default();
         let more = sealed.into_iter().flat_map(|(_, blocks)| blocks).chain(unsure);

@@ -410,6 +410,10 @@ impl Pool {
         if goal == Goal::Add {
             self.missed.forget(key);
             self.legs_are_same(key, changed);
+        } else if self.slots.get(&key).is_some_and(|slot| slot.pair) {
+            // By its record.
+            self.activity.goes_on(key);
+            self.activity.stirs();
         }
         self.piece_done(&piece, None);
     }

@@ -210,6 +210,7 @@ impl Pool {
             losses: Losses::default(),
             returning: None,
             mends: Mends::default(),
+            activity: Activity::default(),
             missed: Missed::default(),
             checks: Checks::default(),
             held: BTreeSet::new(),

@@ -47,6 +47,8 @@ pub(super) struct Slot {
     pub(super) pair: bool,
     /// The transaction since which its legs may differ; none if they are the same.
     pub(super) activity: Option<u64>,
+    /// How many looks had begun when it was changed last ([`super::activity`]).
+    pub(super) looks: u32,
     /// The written bits are known.
     pub(super) known: bool,
     loading: u32,
@@ -73,6 +75,11 @@ impl Slot {
     /// The chunks of its legs.
     pub(super) fn ids(&self) -> Vec<ChunkId> {
         self.legs.iter().map(|leg| leg.id).collect()
+    }
+
+    /// How many legs it has.
+    pub(super) fn count(&self) -> usize {
+        self.legs.len()
     }
 
     /// The chunks that a write goes to: its legs, and where one is going or was.
@@ -296,12 +303,7 @@ impl Pool {
         let Some(slot) = self.slot(piece.key) else { return };
         if !slot.known {
             slot.waiting.push(piece.clone());
-            if slot.loading == 0 {
-                let ids = slot.ids();
-                slot.loading = ids.len() as u32;
-                ids.into_iter().for_each(|id| self.give_home_read(id, Some(piece.key)));
-            }
-            return;
+            return self.load(piece.key);
         }
         // A read of what is being touched for the first time sees the zeros that were there before.
         let (blocks, whole) = piece.blocks();
@@ -321,6 +323,16 @@ impl Pool {
             PieceKind::Write { durable } => self.write(piece, durable),
             PieceKind::Blank | PieceKind::Copy { .. } => self.write(piece, false),
             PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
+        }
+    }
+
+    /// Reads what is written of a chunk, if that is not known.
+    pub(super) fn load(&mut self, key: (u32, u32)) {
+        let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.known) else { return };
+        if slot.loading == 0 {
+            let ids = slot.ids();
+            slot.loading = ids.len() as u32;
+            ids.into_iter().for_each(|id| self.give_home_read(id, Some(key)));
         }
     }
 
@@ -415,6 +427,9 @@ impl Pool {
         let Some(writing) = self.writes.remove(&write) else { return };
         let Writing { piece, touched, locked, target, fault, .. } = writing;
         self.touched.insert(piece.key);
+        if self.slots.get(&piece.key).is_some_and(|slot| slot.pair) {
+            self.activity.stirs();
+        }
         if fault.is_none() {
             self.part_written(&piece);
         } else {
@@ -445,9 +460,14 @@ impl Pool {
 
     /// A write has failed on a leg.
     fn others_may_have_it(&mut self, key: (u32, u32), kind: PieceKind) {
-        let copies = matches!(kind, PieceKind::Copy { .. });
-        let slot = self.slots.get(&key).filter(|_| !copies);
-        if slot.is_some_and(|slot| slot.pair && slot.legs.len() > 1) {
+        let slot = self.slots.get(&key);
+        let pair = slot.is_some_and(|slot| slot.pair && slot.legs.len() > 1);
+        // Of what is copied nobody sees anything before it is there.
+        if matches!(kind, PieceKind::Copy { .. }) {
+            if pair {
+                self.activity.is_doubtful(key);
+            }
+        } else if pair {
             self.mends.differs(key);
             self.touched.insert(key);
         }
@@ -567,11 +587,15 @@ impl Pool {
     /// Forgets slots with which nobody works, and bits that the home records have.
     pub(super) fn forget(&mut self) {
         let durable = self.log.durable;
-        self.slots.retain(|_, slot| {
+        // What they write is in a cache then, of which nobody would know.
+        let writes = self.writes.values().filter(|_| self.keeps(Rule::ForgetAtRest));
+        let written: BTreeSet<(u32, u32)> = writes.map(|write| write.piece.key).collect();
+        self.slots.retain(|key, slot| {
             if slot.settled <= durable {
                 slot.left.clear();
             }
             slot.settled.max(slot.said).max(slot.activity.unwrap_or(0)) > durable
+                || written.contains(key)
                 || !slot.waiting.is_empty()
                 || !slot.busy.is_empty()
                 || slot.loading > 0

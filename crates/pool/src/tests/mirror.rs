@@ -19,7 +19,7 @@ fn discard() -> Step {
 }
 
 /// Two PVs, and three of which two are in one failure group.
-fn setups() -> Vec<Setup> {
+pub(super) fn setups() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 });
     let begin = [create, create, write(A, 0, 12 * KIB), write(B, 70 * KIB, 4 * KIB), flush(A)];
     let more = [flush(B), checkpoint()];
@@ -40,7 +40,7 @@ fn setups() -> Vec<Setup> {
     all
 }
 
-fn alphabet() -> Vec<Step> {
+pub(super) fn alphabet() -> Vec<Step> {
     vec![
         write(A, 0, 4 * KIB),
         write(A, 62 * KIB, 4 * KIB),

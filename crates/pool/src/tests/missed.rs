@@ -129,6 +129,8 @@ fn bring_all_back(world: &mut World) {
 /// What happened in sequences, so that it is seen that it happened.
 #[derive(Default)]
 struct Seen {
+    /// It is looked now and then which chunks are quiet.
+    looks: bool,
     bounded: u32,
     again: u32,
 }
@@ -143,7 +145,10 @@ fn sequence(seed: u64, broken: Option<Rule>, seen: &mut Seen) -> Result<(), Stri
     (world.pool.broken, world.random, world.schedule) = (broken, random, Schedule::Any);
     let mut model = Model { any: true, ..Model::default() };
     let mut open: Vec<(u64, Extent)> = Vec::new();
-    for _ in 0..60 {
+    for step in 0..60 {
+        if seen.looks && step % 3 == 0 {
+            world.look(step % 2 == 0);
+        }
         match random.below(24) {
             0..12 => {
                 let request = any_request(&mut random);
@@ -244,6 +249,15 @@ fn legs_are_the_same_after_each_return_and_get_no_more_than_they_missed() {
     all(1, 1 + count, None, &mut seen).unwrap();
     println!("{} returns, {} again", seen.bounded, seen.again);
     assert!(seen.bounded > 80 && seen.again > 25, "{} {}", seen.bounded, seen.again);
+}
+
+/// Also while the activity of chunks ends now and then.
+#[test]
+fn legs_are_the_same_after_each_return_of_what_was_quiet_as_well() {
+    let mut seen = Seen { looks: true, ..Seen::default() };
+    all(1, 101, None, &mut seen).unwrap();
+    println!("{} returns, {} again", seen.bounded, seen.again);
+    assert!(seen.bounded > 60 && seen.again > 20, "{} {}", seen.bounded, seen.again);
 }
 
 #[test]

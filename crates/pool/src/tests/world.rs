@@ -52,6 +52,15 @@ enum Flying {
     Channel(u64, Write),
 }
 
+/// What hangs.
+pub(super) struct Held(VecDeque<Flying>);
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 pub(super) struct World {
     pub(super) pool: Pool,
     pub(super) disks: Disks,
@@ -352,6 +361,12 @@ impl World {
         self.reads.remove(&tag).unwrap().2
     }
 
+    /// Time goes by.
+    pub(super) fn look(&mut self, idle: bool) {
+        self.pool.look_at_activity(idle);
+        self.collect();
+    }
+
     /// What could not be copied is tried again.
     pub(super) fn move_again(&mut self) {
         self.pool.move_again();
@@ -513,6 +528,45 @@ impl World {
         let (at, op, from, write) = self.flying.iter().enumerate().find_map(copy)?;
         self.flying.remove(at);
         Some((op, from.0, write))
+    }
+
+    /// Takes what clients write and is under way.
+    pub(super) fn hold_writes(&mut self) -> Held {
+        let is_it =
+            |effect: &Effect| matches!(effect, Effect::Write { what: Payload::Client { .. }, .. });
+        self.hold(usize::MAX, is_it)
+    }
+
+    /// Takes a flush of a PV that is under way.
+    pub(super) fn hold_flush(&mut self, pv: u16) -> Option<Held> {
+        let held =
+            self.hold(1, |effect| matches!(effect, Effect::Flush { pv: of, .. } if *of == pv));
+        Some(held).filter(|held| !held.is_empty())
+    }
+
+    fn hold(&mut self, most: usize, is_it: impl Fn(&Effect) -> bool) -> Held {
+        let mut held = Held(VecDeque::new());
+        for flying in std::mem::take(&mut self.flying) {
+            let takes = matches!(&flying, Flying::Effect(effect, _) if is_it(effect));
+            let to = if takes && held.0.len() < most { &mut held.0 } else { &mut self.flying };
+            to.push_back(flying);
+        }
+        held
+    }
+
+    /// … which goes on.
+    pub(super) fn let_go(&mut self, held: Held) {
+        self.flying.extend(held.0);
+    }
+
+    /// … which fails.
+    pub(super) fn fail(&mut self, held: Held) {
+        for flying in held.0 {
+            if let Flying::Effect(effect, _) = flying {
+                self.pool.done(effect.op(), Outcome::Failed);
+                self.collect();
+            }
+        }
     }
 
     /// What a client writes to a PV fails once, if something is under way.

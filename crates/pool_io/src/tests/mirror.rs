@@ -13,6 +13,7 @@ mod checks;
 mod devices;
 mod pace;
 mod parting;
+mod quiet;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());
 const STEP: u64 = 16 << 10;
