@@ -6,8 +6,8 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
-    FailureCode, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus, Reply,
-    Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION,
+    FailureCode, LuStatus, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus,
+    Reply, Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION,
     VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
@@ -27,7 +27,7 @@ pub struct Books {
     pub status: Status,
     /// Every request that was carried out, in order, without the asking ones.
     pub log: Vec<Request>,
-    /// An adapter that cannot be made.
+    /// An adapter or volume that cannot be made.
     pub refuse: Option<String>,
     /// Descriptors that came with adapters.
     pub passed: Vec<String>,
@@ -67,6 +67,13 @@ fn pvs_of(spec: &PoolSpec, now: &[PvStatus]) -> Result<Vec<PvStatus>, String> {
         return Err(format!("pool `{}` has one failure group", spec.name));
     }
     Ok(pvs)
+}
+
+/// An LU that is to go to another tier, where it cannot: of a mirrored pool they stay.
+fn stays_in_its_tier(spec: &PoolSpec, lus: &[LuStatus]) -> Option<u32> {
+    let elsewhere =
+        |lu: &&LuStatus| spec.placed.iter().any(|it| it.lu == lu.number && it.tier != lu.tier);
+    lus.iter().filter(|_| !spec.mirror.is_empty()).find(elsewhere).map(|lu| lu.number)
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -200,6 +207,11 @@ impl Books {
         if old.as_ref().is_some_and(is_other) {
             return failure(FailureCode::InUse, format!("pool `{}` is in use", spec.name));
         }
+        let stays = old.as_ref().and_then(|old| stays_in_its_tier(&spec, &old.lus));
+        if let Some(lu) = stays {
+            let what = format!("LU {lu} does not go to another tier: its pool is mirrored");
+            return failure(FailureCode::System, what);
+        }
         match pvs_of(&spec, old.as_ref().map_or(&[], |old| &old.pvs)) {
             Err(what) => return failure(FailureCode::Invalid, what),
             Ok(pvs) => match old {
@@ -258,6 +270,9 @@ impl Books {
     }
 
     fn put_volume(&mut self, spec: VolumeSpec) -> Reply {
+        if self.refuse.as_ref() == Some(&spec.name) {
+            return failure(FailureCode::System, "it was told to refuse it");
+        }
         if let VolumeKind::File(file) = &spec.kind
             && file.path.starts_with("/missing")
             && !file.create
@@ -307,7 +322,7 @@ impl Books {
 
     /// What is at a volume's place, made where it is to be.
     fn find_file(&mut self, spec: &VolumeSpec) -> Result<Option<FileIdentity>, String> {
-        let Some(path) = spec.kind.path() else { return Ok(None) };
+        let Some(path) = spec.kind.path() else { return Ok(self.find_lu(spec)) };
         let (make, known) = (spec.kind.makes(), spec.kind.identity());
         let inode = self.files.entry(path.to_owned()).or_insert(1);
         if *inode == 0 && (!make || known.is_some()) {
@@ -320,6 +335,14 @@ impl Books {
             Some(how) => Err(format!("{}: {how}", path.display())),
             None => Ok(Some(found)),
         }
+    }
+
+    /// The LU of a pool that was asked for with the same mark.
+    fn find_lu(&self, spec: &VolumeSpec) -> Option<FileIdentity> {
+        let VolumeKind::Lu(wanted) = &spec.kind else { return None };
+        let pool = self.status.pools.iter().find(|pool| pool.spec.name == wanted.pool)?;
+        let lu = pool.lus.iter().find(|lu| wanted.asked != 0 && lu.asked == wanted.asked)?;
+        Some(FileIdentity::Lu { pool: pool.spec.uuid.clone(), number: lu.number, bytes: lu.bytes })
     }
 
     fn resize(&mut self, name: &str, bytes: u64, shrink: bool) -> Reply {

@@ -453,9 +453,10 @@ impl SupervisorThread {
         }
         match self.carry_out() {
             Ok(Undone { failures, opening }) => {
-                // That a PV is gone is heard by asking.
+                // That a PV is gone is heard by asking, and an LU that cannot go to its tier goes when it is asked for again.
                 let leaving = self.wanted.pools.values().any(|pool| !pool.leaving.is_empty());
-                if !opening.is_empty() || leaving {
+                let hindered = failures.is_empty() && self.hinders();
+                if !opening.is_empty() || leaving || hindered {
                     self.retry_at = Some(turns::now() + self.look_in);
                     self.look_in = (self.look_in * 2).min(LOOK.1);
                 } else if !failures.is_empty() && !planted("never-again") {
@@ -479,6 +480,13 @@ impl SupervisorThread {
             }
             Err(error) => self.failed(&error),
         }
+    }
+
+    /// Whether an LU does not go to the tier in which it is to be.
+    fn hinders(&self) -> bool {
+        let placed = |name| self.has.pool(name).map(|now| &now.spec.placed);
+        let mut pools = self.wanted.pools.iter();
+        pools.any(|(name, then)| placed(name).is_some_and(|placed| *placed != then.placed))
     }
 
     /// Connects to the data plane that is there, or starts one where there is none.

@@ -63,6 +63,11 @@ pub struct PlacedLu {
     pub tier: u8,
 }
 
+impl PlacedLu {
+    /// The tier that an account has of an LU that cannot go where it is to be: none.
+    pub const NONE: u8 = u8::MAX;
+}
+
 impl PoolSpec {
     /// The tier of a PV.
     #[must_use]

@@ -7,6 +7,7 @@ use super::shared::{ApplyOutcome, Done, Ledger, Server};
 use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::files::Made;
+use crate::model::pools::pool_of;
 use crate::model::resolve::{self, Wanted};
 use crate::model::validate::validate;
 use crate::model::{Desired, san};
@@ -14,7 +15,7 @@ use crate::operation::{Action, Carried, Edit, Facts, Kind, Operation, Step, Work
 use crate::reconcile::Subject;
 use crate::trail::Kind as EventKind;
 use crate::turns;
-use fabric::attribute::{Object, attr};
+use fabric::attribute::{Attributes, Object, attr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -130,7 +131,12 @@ impl Server {
                 Action::Detach => facts.finished = self.detach(&operation, facts.resumed).await,
                 Action::Scrub => facts.finished = self.scrub(&operation, facts.resumed).await,
                 Action::Tell => {
+                    let early = self.moves_before_it_is_known(&operation);
                     told = self.tell(Some(concerned)).await;
+                    // It was opened with that, and may be in the tier that it was to be in before.
+                    if early {
+                        told = self.tell(Some(concerned)).await;
+                    }
                     facts.carried = self.carried(&operation, &told, late);
                 }
                 Action::Wait => {
@@ -198,7 +204,11 @@ impl Server {
     /// How a change stands with the data planes.
     fn carried(&self, operation: &Operation, told: &ApplyOutcome, late: bool) -> Carried {
         let desired = self.desired();
-        let of = |all| failure_of(all, operation.touches(), &desired);
+        // An LU goes to another tier by its pool.
+        let pools = moves(operation).filter_map(|(_, set)| pool_of(set));
+        let touched = operation.touches().chain(pools.map(|pool| (Object::Pool, pool)));
+        let touched: Vec<(Object, &str)> = touched.collect();
+        let of = |all| failure_of(all, touched.iter().copied(), &desired);
         match (of(&told.failures), of(&told.opening)) {
             (Some(failure), _) => Carried::Failed(failure),
             (None, Some(opening)) if late => Carried::Late(opening),
@@ -209,6 +219,16 @@ impl Server {
             }
             (None, None) => Carried::Holds,
         }
+    }
+
+    /// Whether an LU goes to another tier whose number is not known: its pool cannot be told yet.
+    fn moves_before_it_is_known(&self, operation: &Operation) -> bool {
+        if moves(operation).next().is_none() {
+            return false;
+        }
+        let mut desired = self.desired();
+        self.learn_files(&mut desired);
+        moves(operation).any(|(name, _)| desired.lu_number(name).is_none())
     }
 
     /// Whether one of these is an adapter that is another by this change, as by that of a mask: it may wait for what a disk has under way.
@@ -401,6 +421,20 @@ impl Server {
             tracing::warn!(id, "how far an operation is was not stored: {error}");
         }
     }
+}
+
+/// The LUs that were there and go to another tier by this change, with what they will be.
+fn moves(operation: &Operation) -> impl Iterator<Item = (&str, &Attributes)> {
+    let edits = match &operation.work {
+        Work::Change { edits, .. } => edits.as_slice(),
+        _ => &[],
+    };
+    let volumes = edits.iter().filter(|edit| edit.object == Object::Volume);
+    volumes.filter_map(|Edit { name, before, after, .. }| {
+        let (before, after) = (before.as_ref()?, after.as_ref()?);
+        let tier = attr::volume::TIER.of(after)?;
+        (attr::volume::TIER.of(before) != Some(tier)).then_some((name.as_str(), after))
+    })
 }
 
 /// Says what of a change stays although it is taken back.

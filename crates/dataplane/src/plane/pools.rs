@@ -38,6 +38,8 @@ pub(crate) struct OpenPool {
     let_go: u64,
     /// Snapshots that were made and are not known to who wants them, by [`SnapshotSpec::id`].
     made: BTreeMap<u64, SnapshotStatus>,
+    /// LUs that do not go to the tiers in which they are to be, with why: whoever asked was told.
+    hindered: BTreeMap<u32, (u8, String)>,
     /// It is there until it is closed, and for nobody any more.
     closes: bool,
 }
@@ -155,8 +157,9 @@ impl Kit {
         locked(&self.state)
     }
 
-    fn put(&self, spec: PoolSpec) -> Result<(), Failure> {
+    fn put(&self, mut spec: PoolSpec) -> Result<(), Failure> {
         let open = self.state().pools.get(&spec.name).cloned();
+        let was_open = open.is_some();
         let mut open = match open {
             Some(open) => {
                 let PoolSpec { fresh, pvs, mirror, tiers, joining, leaving, .. } =
@@ -178,7 +181,8 @@ impl Kit {
                 let pvs = pvs.filter(|path| !spec.leaving.contains(path)).collect();
                 let (doomed, snapshots, placed) = (Vec::new(), Vec::new(), Vec::new());
                 let spec = PoolSpec { placed, doomed, snapshots, pvs, ..spec.clone() };
-                OpenPool { spec, handle, let_go: 0, made: BTreeMap::new(), closes: false }
+                let (made, hindered) = (BTreeMap::new(), BTreeMap::new());
+                OpenPool { spec, handle, let_go: 0, made, hindered, closes: false }
             }
         };
         // It is there, whatever becomes of its LUs and PVs.
@@ -196,16 +200,12 @@ impl Kit {
         removed.map_err(|error| pool_failure(&spec.name, &error))?;
         self.snapshots(&mut open, &spec.snapshots)?;
         self.let_go(&mut open)?;
-        self.change_pvs(&open, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
-        // What hinders an LU hinders no other, and no PV.
-        let placed = placed_otherwise(&open.handle, &spec.placed).into_iter();
-        let placed = placed.map(|it| open.handle.set_tier(it.lu, it.tier));
-        let placed: Vec<Result<(), PoolError>> = placed.collect();
-        let placed: Result<(), PoolError> = placed.into_iter().collect();
-        placed.map_err(|error| pool_failure(&spec.name, &error))?;
+        self.change_pvs(&mut open, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
+        let placed = open.place(&mut spec.placed, was_open);
+        let placed = placed.map_err(|error| pool_failure(&spec.name, &error));
         open.spec = spec;
         self.keep(&open);
-        Ok(())
+        placed
     }
 
     /// Notes how a pool is now, unless the data plane has ended meanwhile: false.
@@ -245,8 +245,8 @@ impl Kit {
     }
 
     /// Adds PVs, begins to remove some, and lets others stay.
-    fn change_pvs(&self, open: &OpenPool, spec: &PoolSpec) -> Result<(), PoolError> {
-        let pool = &open.handle;
+    fn change_pvs(&self, open: &mut OpenPool, spec: &PoolSpec) -> Result<(), PoolError> {
+        let pool = open.handle.clone();
         let there = pool.view().pvs;
         let new = spec.pvs.iter().filter(|path| there.iter().all(|pv| pv.path != **path));
         let at = |path: &PathBuf| At { tier: spec.tier_of(path), group: spec.group_of(path) };
@@ -261,10 +261,13 @@ impl Kit {
             if stays && leaves {
                 pool.keep_pv(pv)?;
             } else if !stays && !leaves && spec.leaving.contains(&pv.path) {
-                // Only who asks now is told that there is no room.
-                match open.spec.pvs.contains(&pv.path) {
-                    true => pool.remove_pv(pv)?,
-                    false => pool.remove_promised_pv(pv)?,
+                if !open.spec.pvs.contains(&pv.path) {
+                    pool.remove_promised_pv(pv)?;
+                } else if let Err(refused) = pool.remove_pv(pv) {
+                    // Only who asks first is told. It is noted as one that may go: who takes that back says so, and who wants it all the same has promised it.
+                    open.spec.pvs.retain(|path| *path != pv.path);
+                    self.keep(open);
+                    return Err(refused);
                 }
             }
         }
@@ -356,6 +359,38 @@ impl State {
 }
 
 impl OpenPool {
+    /// Lets LUs go to the tiers in which they are to be. Whoever asks first is told of one that does not; if that is not taken back, or was promised before the pool was open, it is a
+    /// trouble, and tried each time that it is asked again. Such are noted as in no tier, which is neither what was asked for nor what was before.
+    fn place(&mut self, placed: &mut [PlacedLu], asks: bool) -> Result<(), PoolError> {
+        let otherwise = placed_otherwise(&self.handle, placed);
+        self.hindered
+            .retain(|lu, (tier, _)| otherwise.contains(&PlacedLu { lu: *lu, tier: *tier }));
+        let mut first = Ok(());
+        // What hinders an LU hinders no other.
+        for PlacedLu { lu, tier } in otherwise {
+            let Err(refused) = self.handle.set_tier(lu, tier) else {
+                self.hindered.remove(&lu);
+                continue;
+            };
+            if self.hindered.insert(lu, (tier, refused.what.clone())).is_none() && asks {
+                first = first.and(Err(refused));
+            }
+        }
+        for one in placed.iter_mut().filter(|one| self.hindered.contains_key(&one.lu)) {
+            one.tier = PlacedLu::NONE;
+        }
+        first
+    }
+
+    /// What is wrong with it.
+    fn trouble(&self, of_pool: Option<String>) -> Option<String> {
+        let hindered = || {
+            let (_, why) = self.hindered.values().next()?;
+            Some(format!("{why}; it is tried again by itself"))
+        };
+        of_pool.or_else(hindered)
+    }
+
     pub(super) fn status(&self) -> PoolStatus {
         let view = self.handle.view();
         let pv = |pv: &pool_io::PvView| PvStatus {
@@ -397,7 +432,7 @@ impl OpenPool {
             tiers: view.tiers.iter().map(tier).collect(),
             paused: view.paused,
             pauses: view.pauses,
-            trouble: view.trouble,
+            trouble: self.trouble(view.trouble),
             balance: view.balance.map(progress),
             resync: view.resync.map(progress),
             snapshots: self.made.values().cloned().collect(),

@@ -1,6 +1,7 @@
 //! Storage pools, with both processes: made, written through clients, resized, with PVs that come and go, over deaths of either process, and with PVs that are missing.
 
 use super::Server;
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -179,6 +180,58 @@ fn a_pool_whose_pv_is_missing_has_failed_and_comes_back_with_it() {
 pub(super) fn kill_plane(server: &Server) {
     server.kill_plane();
     server.until("its pool", |server| pool(server)["state"] == "open");
+}
+
+/// A change that is stored while the data plane is silent, and carried out when that goes on.
+pub(super) fn promised(server: &Server, line: &str) {
+    let plane = server.plane_pid();
+    kill_process(plane, Signal::STOP).unwrap();
+    server.until("silence", |server| server.plane()["state"] == "unresponsive");
+    let output = server.run(line);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("stored; data plane `main` is unresponsive"), "{line}: {output:?}");
+    kill_process(plane, Signal::CONT).unwrap();
+    server.until("an answer", |server| server.plane()["state"] == "running");
+    assert_eq!(server.plane_pid(), plane);
+}
+
+#[test]
+fn a_removal_without_room_that_a_silent_data_plane_was_asked_for_holds_up_nothing_of_its_pool() {
+    let mut server = Server::start(&[]);
+    let pvs = pool_of_two(&server);
+    server.ok("lu create lu0 --pool p0 --size 960MiB --thick");
+    let remove = format!("pv remove p0 {}", pvs[0].display());
+    let refused = |server: &Server| super::snapshots::refused(server, &remove, "has no room");
+    // Whoever asks is told, each time.
+    refused(&server);
+    refused(&server);
+    promised(&server, &remove);
+    let waits = |server: &Server| {
+        let pool = pool(server);
+        pool["reason"].to_string().contains("pv0 cannot be removed so far")
+            && !pool["space"]["pvs"][0]["leaving"].is_null()
+    };
+    server.until("that it waits", waits);
+    server.ok("lu create lu1 --pool p0 --size 64MiB");
+    server.ok("snapshot create s0 --volumes lu1");
+    server.ok("pool set p0 --warn-percent 70");
+    // It may stay after all, and who asks then is told again.
+    server.ok(&format!("pv add p0 {}", pvs[0].display()));
+    server.until("that it stays", |server| pool(server)["reason"].is_null());
+    refused(&server);
+    promised(&server, &remove);
+    server.until("that it waits again", waits);
+    // A control plane that comes later finds it so.
+    server.kill();
+    server.serve(&[]);
+    server.until("the same", waits);
+    let more = pv(&server, "pv2", 20);
+    server.ok(&format!("pv add p0 {}", more.display()));
+    server.until("that it leaves with the room that came", |server| {
+        let pool = pool(server);
+        pool["space"]["pvs"].as_array().is_some_and(|pvs| pvs.len() == 2)
+            && pool["reason"].is_null()
+    });
 }
 
 /// A client writes slowly and compares all the time, while its LU grows, PVs come, chunks spread over them, a PV leaves, and both processes die.

@@ -1,7 +1,8 @@
 //! Storage pools of several tiers, with both processes.
 
 use super::Server;
-use super::pools::{CHUNK, json, judge, load_of, pool, pv};
+use super::pools::{CHUNK, json, judge, load_of, pool, promised, pv};
+use super::snapshots::refused;
 
 /// An LU: its tier, what it has, and what of that is elsewhere, in chunks.
 fn lu(server: &Server, volume: &str) -> (String, u64, u64) {
@@ -51,5 +52,37 @@ fn an_lu_goes_from_tier_to_tier_under_a_client_and_over_deaths() {
     server.ok("tier remove p0 nvme");
     server.until("one tier", |server| {
         pool(server)["space"]["tiers"].as_array().is_some_and(|tiers| tiers.len() == 1)
+    });
+}
+
+#[test]
+fn an_lu_without_room_in_a_tier_is_refused_it_and_one_that_was_promised_waits() {
+    let server = Server::start(&[]);
+    let [slow, fast, more] =
+        [("slow", 20), ("fast", 10), ("more", 20)].map(|(n, c)| pv(&server, n, c));
+    server.ok(&format!("pool create p0 --pvs {},fast:{}", slow.display(), fast.display()));
+    server.ok("lu create lu0 --pool p0 --size 640MiB --thick");
+    // Whoever asks is told, each time, and nothing is left of it.
+    for _ in 0..2 {
+        refused(&server, "lu move lu0 fast", "LU 1 does not go to another tier: there is no space");
+        assert!(json(&server, "volume show lu0 -o json")["attributes"]["tier"].is_null());
+        server.until("a pool without trouble", |server| pool(server)["reason"].is_null());
+    }
+    // What is stored while the data plane is silent holds up no other change.
+    promised(&server, "lu move lu0 fast");
+    server.until("what is wrong", |server| {
+        let reason = pool(server)["reason"].to_string();
+        reason.contains("does not go to another tier") && reason.contains("tried again by itself")
+    });
+    assert_eq!(lu(&server, "lu0").0, "SYSTEM");
+    server.ok("lu create lu1 --pool p0 --size 64MiB");
+    server.ok("lu move lu1 fast");
+    server.until("another LU there", |server| lu(server, "lu1").0 == "fast");
+    server.ok("pool set p0 --warn-percent 70");
+    // It goes when there is room.
+    server.ok(&format!("pv add p0 {} --tier fast", more.display()));
+    server.until("it goes", |server| {
+        let (tier, _, astray) = lu(server, "lu0");
+        tier == "fast" && astray == 0 && pool(server)["reason"].is_null()
     });
 }

@@ -301,3 +301,38 @@ async fn an_lu_that_becomes_known_is_where_it_is_to_be_or_goes() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
+
+/// Its pool is told of the move of an LU when that is known: who asked before hears what becomes of it all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_move_of_an_lu_that_its_pool_refuses_is_refused_also_before_its_number_is_known() {
+    let bench = Bench::new().await;
+    let [a, b, c, d] =
+        ["a", "b", "c", "d"].map(|name| bench.dir.path().join(name).display().to_string());
+    let text = format!("[pool.p]\npvs=\"{a},fast:{b}\"\nmirror=\"{c},fast:{d}\"\n");
+    let (code, told) = bench.text("POST", "/v1/apply", text.clone()).await;
+    assert!(code < 300, "{told}");
+    let fake = bench.fake("main");
+    fake.books().refuse = Some("v".to_owned());
+    let volume = "[volume.v]\nkind=\"lu\"\npool=\"p\"\nsize=\"1GiB\"\n";
+    bench.text("POST", "/v1/apply", format!("{text}{volume}")).await;
+    // It was made for somebody who was not told of it.
+    let mark = bench.server.desired().allocations.pools.get("p").unwrap().making["v"];
+    fake.books().status.pools[0].lus = vec![lu(3, None, mark)];
+    fake.books().refuse = None;
+    // Before, and when it is known.
+    for _ in 0..2 {
+        let to = json!({ "attributes": { "tier": "fast" } });
+        let (code, told) = bench.call("PATCH", "/v1/volumes/v", to).await;
+        let what = "LU 3 does not go to another tier";
+        assert!(code >= 400 && told.to_string().contains(what), "{code} {told}");
+        assert!(bench.get("/v1/volumes/v").await["attributes"]["tier"].is_null());
+        assert_eq!(fake.books().status.pools[0].spec.placed, []);
+    }
+    // Where it is it may stay, and another change of its pool has nothing to do with it.
+    bench.set("volumes/v", json!({ "tier": "SYSTEM" })).await;
+    let (code, told) = bench
+        .text("POST", "/v1/apply", text.replace(&format!("{c},"), &format!("{c},{a}2,")))
+        .await;
+    assert!(code < 300, "{told}");
+    assert_eq!(fake.books().status.pools[0].spec.placed, [spec::PlacedLu { lu: 3, tier: 0 }]);
+}
