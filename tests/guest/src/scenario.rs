@@ -7,6 +7,7 @@ mod fc;
 mod fence;
 mod net;
 mod peer;
+mod pool;
 mod port;
 mod vscsi;
 
@@ -143,6 +144,11 @@ pub(crate) const MORE: &[Scenario] = &[
         name: "peer-scsi",
         about: "the test machine itself: QEMU's own SCSI disk under sg3-utils and libiscsi's tests",
         run: peer::scsi,
+    },
+    Scenario {
+        name: "pool",
+        about: "a mirrored thin LU carries verified data while a PV fails and returns, PVs come, it is rolled back, its pool fills up and is extended, and both processes are killed",
+        run: pool::mirror,
     },
     Scenario {
         name: "control-plane-crash",

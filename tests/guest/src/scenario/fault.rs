@@ -164,7 +164,7 @@ pub(crate) fn pause(world: &World) -> Result<()> {
 }
 
 /// The guest's kernel reports failed requests and impossible completions of the disk.
-fn no_errors(transcript: &Transcript) -> Result<()> {
+pub(super) fn no_errors(transcript: &Transcript) -> Result<()> {
     for sign in ["I/O error", "is not a head", "out of range", "hung", "aborting", "reset"] {
         ensure!(
             !transcript.console.contains(sign),
