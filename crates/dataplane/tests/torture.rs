@@ -49,6 +49,8 @@ const FAULTS: [(&str, Fault, usize, &[&str]); 4] = [
 const SPELL: Duration = Duration::from_millis(30);
 /// The times that reads and writes take in the kernel.
 const SLOW: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(6));
+/// How often each fault is planted, until somebody sees it.
+const TRIES: usize = 5;
 /// How long a process lives: this, and up to as much again.
 const LIFE: Duration = Duration::from_millis(60);
 /// Before the end of a measurement no process dies: the loads stop their queues in order then.
@@ -84,9 +86,11 @@ fn writes_that_are_lost_late_or_doubled_are_seen() {
             .unwrap()
     };
     for (name, _, _, words) in FAULTS {
-        let output = start(name).wait_with_output().unwrap();
+        // What is planted meets a write that it spoils sooner or later: on a busy machine later.
+        let outputs = (0..TRIES).map(|_| start(name).wait_with_output().unwrap());
+        let output = outputs.into_iter().find(|output| !output.status.success());
+        let output = output.unwrap_or_else(|| panic!("{name}: nobody saw it"));
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{name}: nobody saw it");
         assert!(words.iter().any(|words| said.contains(words)), "{name}: {said}");
     }
 }
