@@ -113,6 +113,9 @@ pub trait Device: Sized + Send + Sync + 'static {
     /// Whether its client is to tell its memory as one table (VHOST_USER_SET_MEM_TABLE) and never region by region.
     const ONE_TABLE: bool = false;
 
+    /// Whether it gives buffers back in the order in which it took them, so that where a queue stands is what its used ring says.
+    const IN_RING_ORDER: bool = false;
+
     /// Starts what a data plane has once.
     ///
     /// # Errors

@@ -275,6 +275,10 @@ macro_rules! devices {
                 match self { $(AnyDevice::$name(_) => <$device>::ONE_TABLE),+ }
             }
 
+            pub(crate) fn in_ring_order(&self) -> bool {
+                match self { $(AnyDevice::$name(_) => <$device>::IN_RING_ORDER),+ }
+            }
+
             pub(crate) fn features(&self, spec: &AdapterSpec) -> u64 {
                 match self { $(AnyDevice::$name(device) => device.features(spec)),+ }
             }

@@ -637,6 +637,7 @@ impl Queues {
             avail: address.avail,
             used: address.used,
             base: queue.base,
+            at_used: self.adapter.device.in_ring_order(),
             event_idx: has(feature::EVENT_IDX),
             indirect: has(feature::INDIRECT_DESC),
             // Disks do not offer it: their completions overtake each other, and each would wait for the slowest before it.

@@ -89,6 +89,8 @@ impl Device for NetDevice {
     // QEMU 7.2 has a vhost device for each pair of queues, and says of each of them again which regions are added and removed.
     const ONE_TABLE: bool = true;
 
+    const IN_RING_ORDER: bool = true;
+
     fn service(_: AskChannels<Never>) -> std::io::Result<Networks> {
         Ok(Networks::default())
     }

@@ -222,6 +222,8 @@ pub struct SessionOptions {
     pub capacity_bytes: Option<u64>,
     /// Makes the socket and waits, as long as `listen` says, for the server to connect to it.
     pub listen: Option<Duration>,
+    /// Says 0 of every ring, also when it connects again (SET_VRING_BASE), as DPDK's virtio-user does.
+    pub forgets_base: bool,
 }
 
 impl Default for SessionOptions {
@@ -233,6 +235,7 @@ impl Default for SessionOptions {
             timeout: Duration::from_secs(10),
             capacity_bytes: None,
             listen: None,
+            forgets_base: false,
         }
     }
 }
@@ -504,7 +507,8 @@ impl Session {
         self.check_successor(&offer)?;
         self.link = link;
         (self.offer.protocol, self.offer.config) = (offer.protocol, offer.config);
-        self.set_up(Ring::used_index)?;
+        let forgets = self.options.forgets_base;
+        self.set_up(|ring| if forgets { 0 } else { ring.used_index() })?;
         for ring in &self.rings {
             // A kick may have gone to the predecessor, and its last interrupt may never have been sent.
             ring.kick.write(1).map_err(|source| resources("a kick", source))?;

@@ -214,6 +214,7 @@ impl DriverQueue {
             avail,
             used,
             base: self.used_index(),
+            at_used: false,
             event_idx,
             indirect: indirect_max > 0,
             in_order,

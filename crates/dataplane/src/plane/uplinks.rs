@@ -459,6 +459,7 @@ fn empty_ring() -> io::Result<Queue> {
         avail: UserAddr(1024),
         used: UserAddr(2048),
         base: 0,
+        at_used: false,
         event_idx: false,
         indirect: false,
         in_order: false,

@@ -74,11 +74,14 @@ pub struct How {
     pub queues: u16,
     /// Protocol features that it does not use.
     pub mask_protocol: u64,
+    /// Says 0 of its rings when it connects again.
+    pub forgets_base: bool,
 }
 
 impl Default for How {
     fn default() -> How {
-        How { without: 0, post: (usize::MAX, BUFFER_BYTES), queues: 2, mask_protocol: 0 }
+        let post = (usize::MAX, BUFFER_BYTES);
+        How { without: 0, post, queues: 2, mask_protocol: 0, forgets_base: false }
     }
 }
 
@@ -89,6 +92,7 @@ impl Client {
             device: Device::Net,
             mask_features: how.without,
             mask_protocol: how.mask_protocol,
+            forgets_base: how.forgets_base,
             ..SessionOptions::default()
         };
         let mut session = Session::connect(socket, &options).unwrap();

@@ -361,13 +361,14 @@ fn two_networks_know_nothing_of_each_other() {
 
 #[test]
 fn traffic_goes_on_after_a_data_plane_was_killed() {
-    // With the in-flight region and without, as QEMU has it.
-    for mask_protocol in [0, partition::session::protocol_feature::INFLIGHT_SHMFD] {
+    // With the in-flight region, without it as QEMU, and without even an index of its rings as DPDK's virtio-user.
+    let without = partition::session::protocol_feature::INFLIGHT_SHMFD;
+    for (mask_protocol, forgets_base) in [(0, false), (without, false), (without, true)] {
         let dir = tempfile::tempdir().unwrap();
         let cards = [1, 2].map(|number| crate::common::net::card(dir.path(), number, |_| ()));
         let setup = cards.clone().map(Request::PutAdapter);
         let mut process = crate::common::process::Process::start(dir.path(), &setup);
-        let how = How { mask_protocol, ..How::default() };
+        let how = How { mask_protocol, forgets_base, ..How::default() };
         let [mut a, mut b] = [1, 2]
             .map(|number: u8| Client::connect(&cards[usize::from(number) - 1].socket, number, how));
         introduce(&mut [&mut a, &mut b]);

@@ -94,6 +94,7 @@ fn take_and_die(front: &Front, ring: &Ring, region: &InflightRegion) {
         avail: user(&ring.avail),
         used: user(&ring.used),
         base: 0,
+        at_used: false,
         event_idx: false,
         indirect: true,
         in_order: false,

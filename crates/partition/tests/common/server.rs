@@ -193,6 +193,7 @@ impl Handler {
             avail: zero,
             used: zero,
             base: 0,
+            at_used: false,
             event_idx: acked & feature::EVENT_IDX != 0,
             indirect: acked & feature::INDIRECT_DESC != 0,
             in_order: false,

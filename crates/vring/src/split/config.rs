@@ -26,6 +26,9 @@ pub struct QueueConfig {
     /// The available index to go on from (SET_VRING_BASE). With an in-flight region that was in use
     /// before, the region decides instead.
     pub base: u16,
+    /// The used index decides instead of `base`: of a device that gives heads back in the order in which it took them, and has none when it stops.
+    /// Some front ends begin every connection with 0, also on a ring that was in use (DPDK's virtio-user).
+    pub at_used: bool,
     /// VIRTIO_RING_F_EVENT_IDX was negotiated.
     pub event_idx: bool,
     /// VIRTIO_RING_F_INDIRECT_DESC was negotiated.
@@ -172,7 +175,7 @@ impl QueueConfig {
     fn position(&mut self, rings: &Rings) -> Result<Position, StartError> {
         let used = rings.used_idx().load(std::sync::atomic::Ordering::Acquire);
         let size = self.size;
-        let mut next_avail = self.base;
+        let mut next_avail = if self.at_used { used } else { self.base };
         let (mut resubmit, mut tracker) = (Vec::new(), None);
         if let Some(region) = &self.inflight {
             let found = region.recover(size, used)?;
