@@ -1,13 +1,14 @@
 //! What the tests need beyond the Rust toolchain, and how to get it.
 //!
 //! As root on a machine with apt, missing packages are installed. Otherwise the step fails and says what is missing
-//! and the command that mends it. A missing tool never makes a test pass.
+//! and the command that mends it. DPDK's testpmd is fetched in any case, and not installed. A missing tool never makes a test pass.
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use ::tools::testpmd::Testpmd;
 use ::tools::{TOOLS, Tool, find};
 
 use crate::run::{self, Context};
@@ -27,9 +28,12 @@ pub(crate) fn ensure(context: &Context) -> Result<()> {
     let lists_missing = find("apt-cache").is_some() && !kernel_known(context);
     if missing.is_empty() && !lists_missing && find("apt-get").is_some() {
         println!("{} programs found, the guest's kernel is known to apt", TOOLS.len());
-        return Ok(());
+    } else {
+        install(context, &missing)?;
     }
-    install(context, &missing)
+    // Not installed: tests look there.
+    let testpmd = Testpmd::fetch(&context.target.join("testpmd"));
+    testpmd.map(|_| println!("testpmd is there")).map_err(|error| anyhow!(error))
 }
 
 /// From now on the context's commands find the programs of the table and of the toolchain, and no others.

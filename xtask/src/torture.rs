@@ -37,6 +37,12 @@ enum What {
         #[arg(long, default_value_t = 1000)]
         rounds: u32,
     },
+    /// The data plane dies under the traffic of DPDK's testpmd, which connects again by itself.
+    Net {
+        /// How often.
+        #[arg(long, default_value_t = 100)]
+        kills: u32,
+    },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
     /// Storage pools, over all that comes and goes and dies: random harm, with clients that compare what they read. Loop devices and PVs that fail need root.
@@ -55,6 +61,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         What::Fences { rounds } => {
             let mut test = long(context, "scsi", "failover::as_many_fences_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
+        }
+        What::Net { kills } => {
+            let mut test = long(context, "testpmd", "as_many_deaths_as_are_asked_for");
+            run::visible(test.env("TRUNKLINE_NET_KILLS", kills.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),
         What::Pool(options) => pool::run(&options.server(context)?, options),

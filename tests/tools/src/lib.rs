@@ -2,6 +2,9 @@
 //!
 //! `cargo xtask test` installs what is missing, and runs its steps with a `PATH` of just these programs and the Rust toolchain: a
 //! line that is missing here fails everywhere, not only on a machine that lacks the program. Guests get those of [`User::Guest`].
+//! [`testpmd`] is fetched, since it would bring hundreds of packages.
+
+pub mod testpmd;
 
 use std::path::PathBuf;
 

@@ -7,6 +7,7 @@ pub mod process;
 pub mod raw;
 pub mod scsi;
 pub mod segments;
+pub mod testpmd;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

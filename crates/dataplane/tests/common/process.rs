@@ -13,6 +13,7 @@ use partition::load::{LoadOptions, Report, Stage, run};
 use protocol::message::{FailureCode, MINOR, Reply, Request, Status, VERSION};
 use protocol::opener::{self, Grants, NoTokens, Witnesses};
 use protocol::socket::Connection;
+use protocol::stats::{Snapshot, StatsReader};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::raw::until;
@@ -136,6 +137,13 @@ impl Process {
     pub fn shut_down(mut self) {
         self.must(&Request::Shutdown);
         assert!(self.child.wait().unwrap().success());
+    }
+
+    pub fn stats(&mut self) -> Snapshot {
+        self.connection.send(&Request::Stats, &[]).unwrap();
+        let (reply, mut fds) = self.connection.receive::<Reply>().unwrap();
+        assert_eq!(reply, Reply::Stats);
+        StatsReader::open(&std::fs::File::from(fds.remove(0))).unwrap().snapshot()
     }
 
     pub fn status(&mut self) -> Status {
