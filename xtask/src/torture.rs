@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
         }
         What::Net { kills } => {
-            let mut test = long(context, "testpmd", "as_many_deaths_as_are_asked_for");
+            let mut test = long(context, "net", "testpmd::as_many_deaths_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_NET_KILLS", kills.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),

@@ -13,4 +13,5 @@ mod offloads;
 mod storm;
 mod tags;
 mod talk;
+mod testpmd;
 mod traffic;

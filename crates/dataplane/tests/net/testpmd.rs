@@ -1,25 +1,16 @@
 //! DPDK's testpmd as the client of network cards, in both roles of the socket, and over deaths of the data plane.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::Server;
-use common::net::{How, PLAIN, card, mac, wait};
-use common::process::Process;
-use common::testpmd::{Counted, RING, Testpmd};
+use crate::common::Server;
+use crate::common::net::{How, PLAIN, card, mac, wait};
+use crate::common::process::Process;
+use crate::common::testpmd::{Counted, RING, Testpmd};
 use protocol::message::{AdapterSpec, Request, SocketRole};
 use protocol::stats::{QueueCounter, Snapshot};
 
 /// How many deaths there are to be.
 const KILLS: &str = "TRUNKLINE_NET_KILLS";
-
-/// The process that a test kills.
-#[test]
-#[ignore = "a process for other tests"]
-fn data_plane() {
-    common::process::data_plane();
-}
 
 /// A card, and what testpmd is told of it.
 fn card_and_device(
