@@ -540,10 +540,20 @@ const BY_WHAT_FOLLOWS: [&str; 8] = [
     "mq-single-queue",
 ];
 
+/// Whether everything is to be tried, as a long run of all tests does.
+fn has_time() -> bool {
+    std::env::var_os("EVERY_LINE").is_some()
+}
+
+/// Whether this one of many is: each third, and with time all.
+fn is_tried(number: usize) -> bool {
+    has_time() || number.is_multiple_of(3)
+}
+
 /// A capture that ends early tells less, and nothing that is not so.
 #[test]
 fn a_healthy_capture_that_is_cut_off_is_left_alone() {
-    let all = std::env::var_os("EVERY_LINE").is_some();
+    let all = has_time();
     let (mut cuts, mut advised) = (0_usize, Vec::new());
     for case in cases("healthy") {
         let files = owned(&case);

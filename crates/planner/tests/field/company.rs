@@ -1,7 +1,7 @@
 //! Every system that is kept here, of both corpora: the order of its files says nothing, and neither do the systems that
 //! lie in the same folder.
 
-use super::told;
+use super::{is_tried, told};
 use planner::advise::advise;
 use planner::capture::{Captures, Taken};
 use planner::facts::Facts;
@@ -89,7 +89,8 @@ fn every_order_of_a_systems_files_says_the_same() {
     let (mut tried, mut copied, mut differ) = (0, 0, Vec::new());
     for case in everything() {
         let as_is = told_of(case.files.iter());
-        for order in orders(case.files.len()).into_iter().skip(1) {
+        let orders = orders(case.files.len()).into_iter().enumerate().skip(1);
+        for (_, order) in orders.filter(|(number, _)| is_tried(number + case.name.len())) {
             tried += 1;
             let other = told_of(order.iter().map(|at| &case.files[*at]));
             if other != as_is {
@@ -123,7 +124,7 @@ fn every_order_of_a_systems_files_says_the_same() {
     }
     println!("{tried} orders, {copied} copies");
     assert!(copied > 400, "{copied}");
-    assert!(tried > 500, "{tried}");
+    assert!(tried > 150, "{tried}");
     differ.dedup();
     assert!(differ.is_empty(), "other findings: {}", differ.join(", "));
 }

@@ -1,6 +1,6 @@
 //! Captures that come in pieces, or of which a piece is missing: no command appears that the whole does not give.
 
-use super::{Case, Cut, WHOLE, cuts, files, told};
+use super::{Case, Cut, WHOLE, cuts, files, is_tried, told};
 use std::collections::BTreeSet;
 
 /// The commands among what is told.
@@ -47,7 +47,7 @@ fn a_piece_that_was_lost_makes_no_command() {
         for (at, (name, bytes)) in files(case).enumerate() {
             let Ok(text) = std::str::from_utf8(bytes) else { continue };
             let pieces = cut(text, &cuts(text));
-            for left in 0..pieces.len() {
+            for left in (0..pieces.len()).filter(|left| is_tried(left + at)) {
                 let others = files(case).enumerate().filter(|(other, _)| *other != at);
                 let rest = pieces.iter().enumerate().filter(|(piece, _)| *piece != left);
                 let rest = rest.map(|(_, piece)| (name.clone(), piece.as_bytes()));
@@ -60,7 +60,7 @@ fn a_piece_that_was_lost_makes_no_command() {
             }
         }
     }
-    assert!(lost > 1500, "{lost} pieces");
+    assert!(lost > 400, "{lost} pieces");
     assert!(new.is_empty(), "{}", new.join("\n"));
 }
 
@@ -71,7 +71,8 @@ fn a_file_cut_anywhere_gives_the_commands_of_the_whole() {
         let given = commands(whole);
         for (at, (name, bytes)) in files(case).enumerate() {
             let Ok(text) = std::str::from_utf8(bytes) else { continue };
-            for place in cuts(text) {
+            let tried = cuts(text).into_iter().filter(|place| is_tried(place.line + at));
+            for place in tried {
                 let line = place.line;
                 let pieces = cut(text, &[place]);
                 let others = files(case).enumerate().filter(|(other, _)| *other != at);
@@ -86,6 +87,6 @@ fn a_file_cut_anywhere_gives_the_commands_of_the_whole() {
             }
         }
     }
-    assert!(made > 1000, "{made} cuts");
+    assert!(made > 300, "{made} cuts");
     assert!(new.is_empty(), "{}", new.join("\n"));
 }
