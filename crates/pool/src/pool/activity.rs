@@ -85,7 +85,7 @@ impl Activity {
 }
 
 impl Pool {
-    /// Chunks of LUs that are made the same from their first leg after a death of this process or its host.
+    /// Chunks of LUs that are made the same from their first leg after a death of this process or its host, with those [whose activity is ending](Pool::ending_chunks).
     pub fn active_chunks(&self) -> usize {
         self.tables.active.len()
     }

@@ -319,6 +319,13 @@ impl Pool {
         })
     }
 
+    /// Chunks that are active until the checkpoint that is under way is over.
+    pub fn ending_chunks(&self) -> usize {
+        let (_, ended) = &self.checkpoint.undo;
+        let ends = !matches!(self.checkpoint.stage, Stage::Idle);
+        ended.iter().filter(|key| ends && !self.tables.active.contains(key)).count()
+    }
+
     /// It is as if the checkpoint had not been begun.
     fn undo_checkpoint(&mut self) {
         let (changed, ended) = std::mem::take(&mut self.checkpoint.undo);

@@ -385,3 +385,16 @@ fn two_sides_that_went_on_alone_are_both_named() {
     found.sort();
     assert_eq!(found, [vec![one, two], vec![three]]);
 }
+
+/// Each of them has room without the other one alone.
+#[test]
+fn of_two_removals_at_once_that_leave_no_room_one_is_refused() {
+    let mut world = super::mirror::world_of("quiet");
+    let tags = [0, 2].map(|pv| world.submit(Request::RemovePv { pv }));
+    world.rest();
+    let faults = tags.map(|tag| world.faults.get(&tag).copied());
+    assert_eq!(faults, [None, Some(Fault::NoSpace)]);
+    let states = [0, 1, 2].map(|pv| super::mirror::state(&world, pv));
+    assert_eq!(states, [MemberState::Gone, MemberState::In, MemberState::In]);
+    world.judge_now().unwrap();
+}

@@ -90,7 +90,7 @@ impl Work {
         view.resync = resync;
         view.detaching = partings;
         view.checks = self.checks.view();
-        view.active = self.core.active_chunks() as u64;
+        view.active = (self.core.active_chunks() + self.core.ending_chunks()) as u64;
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| match self.shared.mirrors {
             true => self.core.room(tier.tier),
