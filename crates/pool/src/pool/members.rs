@@ -288,15 +288,7 @@ impl Pool {
 
     /// The members after the next change, if there is one to be made; the tables are as after it.
     pub(super) fn draft(&mut self) -> Option<Draft> {
-        let reshape = loop {
-            match self.members.reshapes.pop_front()? {
-                // Another one that was asked for at the same time takes the room that was there for it.
-                Reshape::Leave(tag, pv) if !self.has_room_without(pv) => {
-                    self.answer(tag, Err(Fault::NoSpace));
-                }
-                reshape => break reshape,
-            }
-        };
+        let reshape = self.next_reshape()?;
         let mut superblock = self.chosen.superblock.clone();
         superblock.epoch += 1;
         let (mut maps, mut copies) = (None, None);

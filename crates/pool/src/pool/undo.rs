@@ -1,4 +1,4 @@
-//! A change of members that fails on some PV.
+//! A change of members that is not made: there is no room for it any more, or it fails on some PV.
 //!
 //! Until the superblock is begun that ends it nobody knows of it: it is undone, and tried again when the superblock says that the PV is away. One that is to be added and fails is not. While the superblock is being written it may count whatever
 //! fails, and so another follows it that says who is away by then ([`checkpoint`]).
@@ -32,6 +32,19 @@ impl Pool {
         };
         let member = self.chosen.superblock.members.get(usize::from(pv));
         self.joins_as(pv) || member.is_some_and(goes)
+    }
+
+    /// The next change of members that can be made.
+    pub(super) fn next_reshape(&mut self) -> Option<Reshape> {
+        loop {
+            match self.members.reshapes.pop_front()? {
+                // Another one that was asked for at the same time takes the room that was there for it.
+                Reshape::Leave(tag, pv) if !self.has_room_without(pv) => {
+                    self.answer(tag, Err(Fault::NoSpace));
+                }
+                reshape => return Some(reshape),
+            }
+        }
     }
 
     /// A change of members was not made: the tables are as before it, and it is made again.
