@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command;
-use crate::packages::unpack_all;
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use tools::debian::{candidate_version, unpack_all};
 
 /// The package whose dependency names the current kernel.
 const META_PACKAGE: &str = "linux-image-cloud-amd64";
@@ -30,7 +30,7 @@ impl Kernel {
     /// Takes the kernel from the cache, or fetches it.
     pub(crate) fn fetch(cache: &Path) -> Result<Kernel> {
         let package = real_package()?;
-        let version = candidate_version(&package)?;
+        let version = candidate_version(&package).map_err(Error::msg)?;
         let id = format!("{package}_{}", version.replace([':', '/'], "_"));
         let home = cache.join(&id);
         let image = home.join("vmlinux");
@@ -77,16 +77,6 @@ fn real_package() -> Result<String> {
         .ok_or_else(|| anyhow!("{META_PACKAGE} names no kernel; run apt-get update"))
 }
 
-fn candidate_version(package: &str) -> Result<String> {
-    let policy = command::text(Command::new("apt-cache").args(["policy", package]))?;
-    policy
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Candidate: "))
-        .filter(|version| *version != "(none)")
-        .map(str::to_owned)
-        .ok_or_else(|| anyhow!("apt knows no version of {package}; run apt-get update"))
-}
-
 fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
     if home.exists() {
         fs::remove_dir_all(home).with_context(|| format!("cannot clear {}", home.display()))?;
@@ -94,7 +84,7 @@ fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
     let root = home.join("root");
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
     command::output(Command::new("apt-get").args(["download", package]).current_dir(home))?;
-    unpack_all(home, &root)?;
+    unpack_all(home, &root).map_err(Error::msg)?;
     let compressed = only_entry_with(&root.join("boot"), "vmlinuz-")?;
     let bytes =
         fs::read(&compressed).with_context(|| format!("cannot read {}", compressed.display()))?;

@@ -13,7 +13,8 @@ use std::process::Command;
 use crate::command;
 use crate::cpio::Archive;
 use crate::kit::{add_folder, real_parent};
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use tools::debian::unpack_all;
 
 /// Packages that are wanted for themselves.
 const WANTED: &[&str] = &[
@@ -86,7 +87,7 @@ pub(crate) fn cluster(cache: &Path) -> Result<PathBuf> {
         let root = home.path().join("root");
         let mut apt = Command::new("apt-get");
         command::output(apt.arg("download").args(&packages).current_dir(home.path()))?;
-        unpack_all(home.path(), &root)?;
+        unpack_all(home.path(), &root).map_err(Error::msg)?;
         let partial = archive.with_extension("partial");
         fs::write(&partial, build(&root)?).context("cannot write the cluster's programs")?;
         fs::rename(&partial, &archive).context("cannot name the cluster's programs")?;
@@ -103,18 +104,6 @@ fn packages() -> Result<BTreeSet<String>> {
     let python = listing.lines().filter(|line| !line.starts_with([' ', '<', '|'])).filter(own);
     let wanted = WANTED.iter().copied();
     Ok(python.filter(|name| !name.contains(':')).chain(wanted).map(str::to_owned).collect())
-}
-
-/// Unpacks all packages of a folder into another, and removes them.
-pub(crate) fn unpack_all(home: &Path, root: &Path) -> Result<()> {
-    for entry in fs::read_dir(home).context("cannot list the packages")? {
-        let path = entry.context("cannot list the packages")?.path();
-        if path.extension().is_some_and(|it| it == "deb") {
-            command::output(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
-            fs::remove_file(&path).context("cannot remove an unpacked package")?;
-        }
-    }
-    Ok(())
 }
 
 fn build(root: &Path) -> Result<Vec<u8>> {

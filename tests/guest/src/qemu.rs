@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command;
-use crate::packages::unpack_all;
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use tools::debian::unpack_all;
 
 /// The first that connects SCSI devices again.
 const RECONNECTS: (u32, u32) = (8, 2);
@@ -139,7 +139,7 @@ fn fetch(home: &Path) -> Result<()> {
     apt(&["update"])?;
     let wanted = PACKAGES.map(|package| format!("{package}/{SUITE}"));
     apt(&[&["download"], wanted.each_ref().map(String::as_str).as_slice()].concat())?;
-    unpack_all(&home, &root)?;
+    unpack_all(&home, &root).map_err(Error::msg)?;
     for folder in [&lists, &kept] {
         fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
     }

@@ -4,6 +4,8 @@
 //! line that is missing here fails everywhere, not only on a machine that lacks the program. Guests get those of [`User::Guest`].
 //! [`testpmd`] is fetched, since it would bring hundreds of packages.
 
+pub mod command;
+pub mod debian;
 pub mod testpmd;
 
 use std::path::PathBuf;

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use crate::command::text;
+use crate::debian::{candidate_version, unpack_all};
 
 /// The program's package.
 const PACKAGE: &str = "dpdk-dev";
@@ -82,23 +85,8 @@ fn failed(what: &str, path: &Path) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{said}: {error}")
 }
 
-/// Runs a program and returns what it wrote.
-fn text(command: &mut Command) -> Result<String, String> {
-    let name = format!("{command:?}");
-    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(format!("{name} failed with {}\n{}", done.status, said.trim_end()))
-}
-
 fn version() -> Result<String, String> {
-    let policy = text(Command::new("apt-cache").args(["policy", PACKAGE]))?;
-    let candidate = policy.lines().find_map(|line| line.trim().strip_prefix("Candidate: "));
-    let known = candidate.filter(|version| *version != "(none)");
-    let known = known.ok_or_else(|| format!("apt knows no {PACKAGE}; run `apt-get update`"))?;
-    Ok(known.replace([':', '/'], "_"))
+    Ok(candidate_version(PACKAGE)?.replace([':', '/'], "_"))
 }
 
 fn fetch_into(home: &Path) -> Result<(), String> {
@@ -137,14 +125,7 @@ fn fetch_into(home: &Path) -> Result<(), String> {
 
 fn download(home: &Path, packages: &BTreeSet<String>) -> Result<(), String> {
     text(Command::new("apt-get").args(["download", "-q"]).args(packages).current_dir(home))?;
-    for entry in fs::read_dir(home).map_err(failed("list", home))? {
-        let path = entry.map_err(failed("list", home))?.path();
-        if path.extension().is_some_and(|it| it == "deb") {
-            text(Command::new("dpkg-deb").arg("-x").arg(&path).arg(home))?;
-            fs::remove_file(&path).map_err(failed("remove", &path))?;
-        }
-    }
-    Ok(())
+    unpack_all(home, home)
 }
 
 /// The libraries that are neither here nor on the machine.
