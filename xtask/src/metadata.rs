@@ -73,7 +73,7 @@ struct EdgeKind {
 impl EdgeKind {
     /// Part of the program that users run: not for tests, not for build scripts, not for model checkers.
     fn is_shipped(&self) -> bool {
-        let checker = ["cfg(loom)", "cfg(kani)", "cfg(fuzzing)"];
+        let checker = ["cfg(kani)", "cfg(fuzzing)"];
         self.kind.is_none()
             && !self.target.as_deref().is_some_and(|target| checker.contains(&target))
     }

@@ -38,8 +38,8 @@ struct Step {
     run: fn(&Context, &Selection) -> Result<()>,
 }
 
-/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom and fuzz need
-/// their own, because their flags change the code.
+/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only fuzz needs its own, because its flags
+/// change the code.
 const STEPS: &[Step] = &[
     Step {
         name: TOOLS,
@@ -68,7 +68,7 @@ const STEPS: &[Step] = &[
         about: "the crates' documentation, warnings are errors",
         run: |c, _| doc(c),
     },
-    Step { name: "build", about: "the server, all tests and the simulator", run: build },
+    Step { name: "build", about: "the server, all tests, models and the simulator", run: build },
     Step {
         name: "loom",
         about: "models of the hand-overs between threads",
@@ -273,6 +273,7 @@ fn doc(context: &Context) -> Result<()> {
 fn build(context: &Context, selection: &Selection) -> Result<()> {
     cargo(context, &["test", "--workspace", "--locked", "--no-run", "--lib", "--bins", "--tests"])?;
     sim::build(context)?;
+    loom::build(context)?;
     // With the tests it is there already, unless it is the released one.
     selection.server().build(context).map(drop)
 }
@@ -284,8 +285,10 @@ fn unit(context: &Context, all: bool) -> Result<()> {
     let tests = |which: &[&str]| {
         let mut command = context.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
         command.args(which).env("RUST_TEST_THREADS", &cpus);
-        // The planner's tests try each place of each capture then.
-        command.envs(all.then_some(("EVERY_LINE", "1")));
+        // The planner's tests try each place of each capture then, and the pools' look at ten times as many crashes.
+        if all {
+            command.env("EVERY_LINE", "1").env("POOL_CRASH_IMAGES", "1000000");
+        }
         command
     };
     let first = &mut tests(&["--test", LONG_TESTS]);

@@ -30,7 +30,7 @@ use crate::sync::{AtomicU32, Mutex};
 use books::{Books, Member, Pace};
 
 mod books;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests;
 
 /// Somebody waits for an element of this queue; beside the number of those at hand.

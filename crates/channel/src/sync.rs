@@ -1,10 +1,10 @@
 //! The primitives of the hand-overs, replaced by loom's in its models, and threads, each of which is a turn-taker in a simulation.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
 #[cfg(feature = "sim")]
 use std::sync::atomic::Ordering::Relaxed;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
 
 /// A thread of a channel's or an attendant's.

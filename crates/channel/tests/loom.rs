@@ -1,12 +1,12 @@
 //! Every interleaving of the hand-overs between a session and its channel.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p channel --release --test loom
+//! cargo test -p channel --features loom --test loom
 //! ```
 //!
 //! The mailbox and the one-shot are the code that runs. The bell is a model of an eventfd (a wake is kept until it is taken), the
 //! channel a loop that sleeps on it, as the worker does on its io_uring. A lost wake shows as a deadlock.
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use channel::mailbox::{Bell, Mailbox, OneShot, one_shot};
 use loom::sync::{Arc, Condvar, Mutex};

@@ -1,12 +1,12 @@
 //! Every interleaving of queues that take, put back and wait for command elements.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p channel --release --test loom_elements
+//! cargo test -p channel --features loom --test loom_elements
 //! ```
 //!
 //! All of it is the code that runs, but for the channel, which is a thread that sleeps until its queue is woken. A lost wake shows as a
 //! deadlock, an element that was lost or made as a wrong sum.
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use channel::elements::{Admission, Elements, Port, QueueElements, Share, Waits};
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};

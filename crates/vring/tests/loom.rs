@@ -1,14 +1,14 @@
 //! Every interleaving of sleeping against kicking, for the functions the rings use.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p vring --release --test loom
+//! cargo test -p vring --features loom --test loom
 //! ```
 //!
 //! Both directions of a ring are the same four functions, so one model stands for both: the driver
 //! kicks the device (`avail.idx`, `avail_event`) and the device interrupts the driver (`used.idx`,
 //! `used_event`). A lost wake shows as a deadlock, which loom reports; an entry that is read before
 //! it was written shows as a data race.
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 #![allow(unsafe_code)] // UNSAFE: loom's cells, by which it finds data races.
 
 use loom::cell::UnsafeCell;

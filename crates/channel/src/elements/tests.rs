@@ -242,7 +242,7 @@ fn pairs(step: u32) {
 
 #[test]
 fn no_pair_of_queues_and_elements_gives_less_than_it_could() {
-    pairs(25);
+    pairs(79);
 }
 
 /// Every pair there is.

@@ -41,13 +41,13 @@ fn of_members_that_stay(step: &Step) -> bool {
 }
 
 fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
-    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&alphabet(), 4))
+    explorer.all(setups, (known(), 4, &[0, u32::MAX]), (&alphabet(), 4))
 }
 
 #[test]
 fn no_crash_leaves_legs_that_differ_of_what_is_quiet() {
     let setups = setups();
-    let count = assert_keeps(images_max() / 2, |explorer| explore(explorer, &setups));
+    let count = assert_keeps(images_max(), |explorer| explore(explorer, &setups));
     assert!(count.without > count.images / 20, "{count:?}");
 }
 
@@ -57,7 +57,7 @@ fn no_crash_leaves_legs_that_differ_of_what_is_quiet_for_longer() {
     let setups = setups();
     let mut alphabet = alphabet();
     alphabet.retain(of_members_that_stay);
-    assert_keeps(images_max() / 4, |explorer| explorer.explore(&setups, &alphabet, 6));
+    assert_keeps(images_max(), |explorer| explorer.explore(&setups, &alphabet, 6));
 }
 
 /// Of layers as well.
@@ -70,7 +70,7 @@ fn no_crash_leaves_legs_that_differ_of_quiet_layers() {
     let mut alphabet = [&super::layers::alphabet()[..], &lost, &lost, &looks, &more].concat();
     // The PV that comes there is too small for what another leaves.
     alphabet.retain(of_members_that_stay);
-    assert_keeps(images_max() / 4, |explorer| explorer.explore(&setups, &alphabet, 5));
+    assert_keeps(images_max(), |explorer| explorer.explore(&setups, &alphabet, 5));
 }
 
 /// Each rule is broken once on purpose, and found.

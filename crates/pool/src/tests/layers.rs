@@ -260,11 +260,11 @@ fn no_crash_loses_what_snapshots_promise() {
     assert_keeps(known(), &alphabet(), 3);
 }
 
-/// Whatever of these steps are taken, and wherever a crash is, nothing is lost. Half as many images as of the others.
+/// Whatever of these steps are taken, and wherever a crash is, nothing is lost.
 pub(super) fn assert_keeps(known: Known, steps: &[Step], depth: usize) {
     let setups = setups();
-    super::assert_keeps(images_max() / 2, |explorer| {
-        explorer.all(&setups, (known.clone(), 5, &[0, 2, u32::MAX]), (steps, depth))
+    super::assert_keeps(images_max(), |explorer| {
+        explorer.all(&setups, (known.clone(), 10, &[0, 2, u32::MAX]), (steps, depth))
     });
 }
 
@@ -272,7 +272,7 @@ pub(super) fn assert_keeps(known: Known, steps: &[Step], depth: usize) {
 pub(super) fn assert_found(rules: &[Rule], known: fn() -> Known, steps: &[Step], depth: usize) {
     let setups = setups();
     super::assert_found(rules, 60_000, |explorer| {
-        explorer.all(&setups, (known(), 5, &[0, 2, u32::MAX]), (steps, depth))
+        explorer.all(&setups, (known(), 10, &[0, 2, u32::MAX]), (steps, depth))
     });
 }
 

@@ -120,7 +120,7 @@ fn known() -> Known {
 }
 
 fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
-    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&alphabet(), 4))
+    explorer.all(setups, (known(), 4, &[0, u32::MAX]), (&alphabet(), 4))
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn no_crash_loses_snapshots_on_two_legs() {
         known.push(("quiet", [&begin[..], &[checkpoint(), Step::Kill], &end].concat()));
         known.push(("shared", [&begin[..], &[delete(S), delete(C)], &end].concat()));
     }
-    assert_keeps(images_max() / 2, |explorer| {
-        explorer.all(&setups, (known.clone(), 3, &[0, u32::MAX]), (&alphabet, 4))
+    assert_keeps(images_max(), |explorer| {
+        explorer.all(&setups, (known.clone(), 6, &[0, u32::MAX]), (&alphabet, 4))
     });
 }
 

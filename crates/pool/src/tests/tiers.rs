@@ -88,7 +88,7 @@ fn known() -> Known {
 #[test]
 fn no_crash_loses_what_is_on_its_way_to_another_tier() {
     let count = assert_keeps(images_max(), |explorer| {
-        explorer.all(&setups(), (known(), 3, &[0, u32::MAX]), (&alphabet(), 4))
+        explorer.all(&setups(), (known(), 6, &[0, u32::MAX]), (&alphabet(), 4))
     });
     assert!(count.second > count.images / 50, "{count:?}");
 }
