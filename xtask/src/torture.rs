@@ -43,6 +43,12 @@ enum What {
         #[arg(long, default_value_t = 100)]
         kills: u32,
     },
+    /// Storage pools are filled under twenty writers, their data plane dies, they are extended, and all writers go on.
+    Full {
+        /// How often.
+        #[arg(long, default_value_t = 500)]
+        runs: u32,
+    },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
     /// Storage pools, over all that comes and goes and dies: random harm, with clients that compare what they read. Loop devices and PVs that fail need root.
@@ -65,6 +71,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         What::Net { kills } => {
             let mut test = long(context, "net", "testpmd::as_many_deaths_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_NET_KILLS", kills.to_string()))
+        }
+        What::Full { runs } => {
+            let mut test = long(context, "blk", "full::as_many_fills_as_are_asked_for");
+            run::visible(test.env("TRUNKLINE_FULL_RUNS", runs.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),
         What::Pool(options) => pool::run(&options.server(context)?, options),

@@ -8,6 +8,7 @@ mod clients;
 mod crash;
 mod door;
 mod fairness;
+mod full;
 mod hostile_ring;
 mod hostile_session;
 mod idle;
