@@ -228,6 +228,7 @@ impl Books {
                     trouble: None,
                     balance: None,
                     resync: None,
+                    after_crash_bytes: 0,
                     found: Default::default(),
                 }),
             },

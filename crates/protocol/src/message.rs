@@ -31,7 +31,8 @@ pub const VERSION: u32 = 2;
 /// 19: uplinks by AF_XDP sockets ([`spec::UplinkKind::Xdp`]), and what they are like ([`UplinkStatus::way`]).
 /// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]); uplinks with a channel of their own
 /// ([`UplinkSpec::thread`]).
-pub const MINOR: u32 = 20;
+/// 21: what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
+pub const MINOR: u32 = 21;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -391,6 +392,9 @@ pub struct PoolStatus {
     /// PVs that were away get what they missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync: Option<ProgressStatus>,
+    /// What was changed lately in both failure groups, and would be copied from one to the other if the host died now.
+    #[serde(default)]
+    pub after_crash_bytes: u64,
     /// Snapshots that were made just now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotStatus>,

@@ -13,7 +13,7 @@ type OfTier = (&'static str, &'static str, fn(&TierView) -> u64);
 type OfPv = (&'static str, &'static str, fn(&PvView) -> u64);
 type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 
-const BYTES: [OfPool; 8] = [
+const BYTES: [OfPool; 9] = [
     ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
     ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
     ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
@@ -29,6 +29,11 @@ const BYTES: [OfPool; 8] = [
         let moves = pool.resync.as_ref();
         moves.map_or(0, |one| one.planned_bytes.saturating_sub(one.moved_bytes))
     }),
+    (
+        "pool_after_crash",
+        "What would be copied between failure groups if the host died now",
+        |pool| pool.after_crash_bytes,
+    ),
 ];
 
 const TIER_BYTES: [OfTier; 4] = [

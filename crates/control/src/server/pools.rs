@@ -61,6 +61,9 @@ pub struct PoolView {
     /// PVs that were away get what they missed: how far that is, while some do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync: Option<MovesView>,
+    /// Of a mirrored pool what was changed lately: this would be copied from one failure group to the other if the host died now.
+    #[serde(default)]
+    pub after_crash_bytes: u64,
     /// What was found where its PVs were read.
     #[serde(default)]
     pub checks: ChecksView,
@@ -330,6 +333,7 @@ impl PoolView {
             pauses: status.pauses,
             balance: status.balance.as_ref().map(MovesView::of),
             resync: status.resync.as_ref().map(MovesView::of),
+            after_crash_bytes: status.after_crash_bytes,
             checks: ChecksView::of(status, &kept),
             warning: tiers::warning(set, &tiers, status.paused),
             notes: PoolView::note_of_groups(&failgrps).into_iter().collect(),

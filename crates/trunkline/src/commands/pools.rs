@@ -79,6 +79,12 @@ pub(super) fn space(space: &PoolView) -> String {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
         page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
     }
+    if space.failgrps.len() > 1 {
+        let changed = format_size(space.after_crash_bytes);
+        page += &format!(
+            "\n{changed} were changed lately, and would be copied between failure groups after a crash"
+        );
+    }
     if let Some(found) = space.checks.text() {
         page += &format!("\nfound where PVs were read, since the pool was opened: {found}");
     }
@@ -430,6 +436,7 @@ mod tests {
             pauses: 0,
             balance: None,
             resync: Some(moves),
+            after_crash_bytes: 3 << 26,
             checks: ChecksView::default(),
             warning: None,
             notes: vec!["failure group `Default` has less".to_owned()],

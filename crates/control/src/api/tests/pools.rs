@@ -44,6 +44,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         };
         pool.lus = vec![lu];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
+        pool.after_crash_bytes = 77;
     }
     let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
     for line in [
@@ -54,6 +55,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         "trunkline_pool_overcommit_bytes{pool=\"p\"} 4000",
         "trunkline_pool_to_move_bytes{pool=\"p\"} 600",
         "trunkline_pool_not_moved_bytes{pool=\"p\"} 64",
+        "trunkline_pool_after_crash_bytes{pool=\"p\"} 77",
         "trunkline_pool_paused{pool=\"p\"} 2",
         "trunkline_pool_pauses_total{pool=\"p\"} 9",
         "trunkline_pv_size_bytes{pool=\"p\",pv=\"/b\"} 5000",
