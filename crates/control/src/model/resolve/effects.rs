@@ -65,7 +65,7 @@ fn every_attribute_takes_effect_as_the_table_says() {
     for attribute in Object::ALL.into_iter().flat_map(Object::attributes) {
         let index = any::<proptest::sample::Index>().prop_map(|index| index.index(8));
         let cases = (samples::desired(), index, samples::change_of(attribute));
-        let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+        let config = Config { cases: 12, failure_persistence: None, ..Config::default() };
         let result = TestRunner::new(config).run(&cases, |(before, index, value)| {
             let Some((subject, after)) = changed(&before, attribute, index, value) else {
                 return Ok(());
