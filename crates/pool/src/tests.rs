@@ -20,6 +20,7 @@ mod oracle;
 mod rescue;
 mod tiers;
 mod world;
+mod zeroed;
 
 use disk::{Image, Pages, Part, Write};
 use oracle::Oracle;

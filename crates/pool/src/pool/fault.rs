@@ -130,6 +130,8 @@ pub(crate) enum Rule {
     AnswerAfterStale,
     /// A chunk with two legs is changed after it is durable that these may differ.
     ActiveBeforeWrite,
+    /// A block of a chunk with two legs is written if that is said of both.
+    WrittenOnAll,
     /// Legs that may differ are read after they were made the same.
     ReadAfterMend,
     /// Where the first of two legs that may differ cannot be read, the second is what counts.

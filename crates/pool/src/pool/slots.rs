@@ -51,6 +51,8 @@ pub(super) struct Slot {
     pub(super) looks: u32,
     /// The written bits are known.
     pub(super) known: bool,
+    /// … to the process before this one, better than what is said of the legs.
+    taken_over: bool,
     loading: u32,
     /// Blocks that are written.
     pub(super) live: Bits,
@@ -134,7 +136,16 @@ impl Slot {
 
     /// A slot whose bits a process before this one knew better than the tables.
     pub(super) fn take_over(&mut self, live: Bits) {
-        self.live = live;
+        (self.live, self.taken_over) = (live, true);
+    }
+
+    /// Blocks that are written by what is said of each leg of which that is known. Those that are said of one alone were cleared when the other came to where it is, which has there what others have left;
+    /// whatever was flushed is said of all. `either`: also those.
+    fn said_of_all(&self, either: bool) -> Bits {
+        let known = self.legs.iter().filter(|leg| !leg.unread).map(|leg| leg.told);
+        known
+            .reduce(|all, told| if either { all.or(told) } else { all.and(told) })
+            .unwrap_or_default()
     }
 }
 
@@ -238,6 +249,7 @@ impl Pool {
     pub(super) fn slot(&mut self, key: (u32, u32)) -> Option<&mut Slot> {
         let lu = self.tables.lus.get(&key.0).filter(|lu| key.1 < lu.chunks)?;
         self.touched.insert(key);
+        let either = !self.keeps(Rule::WrittenOnAll);
         let tables = &self.tables;
         Some(self.slots.entry(key).or_insert_with(|| {
             let entries = (0..).zip(lu.legs_of(key.1));
@@ -251,9 +263,9 @@ impl Pool {
                 let unread = told.is_none();
                 slot.known &= !unread;
                 let told = told.unwrap_or_default();
-                slot.live = slot.live.or(told);
                 slot.legs.push(Leg { number, id, generation, told, unread });
             }
+            slot.live = slot.said_of_all(either);
             slot
         }))
     }
@@ -558,12 +570,12 @@ impl Pool {
 
     /// Takes up what a home record says of the bits.
     pub(super) fn bits_known(&mut self, key: (u32, u32), id: ChunkId, bits: Option<Bits>) {
+        let either = !self.keeps(Rule::WrittenOnAll);
         let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.known) else { return };
         let Some(leg) = slot.legs.iter_mut().find(|leg| leg.id == id) else { return };
         slot.loading = slot.loading.saturating_sub(1);
         if let Some(bits) = bits {
             (leg.told, leg.unread) = (bits, false);
-            slot.live = slot.live.or(bits);
         }
         if slot.loading > 0 {
             return;
@@ -579,6 +591,9 @@ impl Pool {
         for leg in slot.legs.iter_mut().filter(|leg| leg.unread) {
             (leg.told, leg.unread) = (bits, false);
             self.tables.bits.insert(leg.id, bits);
+        }
+        if !slot.taken_over {
+            slot.live = slot.said_of_all(either);
         }
         slot.known = true;
         self.wake(key);

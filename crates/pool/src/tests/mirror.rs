@@ -426,7 +426,7 @@ fn a_copy_that_is_late_does_not_land_behind_a_write() {
     world.judge_now().unwrap();
 }
 
-/// Blocks are given back, the pool is opened again, and at each point of the checkpoint that ends the activity a PV is lost.
+/// Blocks are given back and others written for the first time, the pool is opened again, and at each point of the checkpoint that ends the activity a PV is lost.
 fn a_checkpoint_that_fails(setup: &Setup, broken: Option<Rule>) -> Result<(), String> {
     for lost in [0, 1] {
         for point in 0..40 {
@@ -436,6 +436,7 @@ fn a_checkpoint_that_fails(setup: &Setup, broken: Option<Rule>) -> Result<(), St
             ask(&mut world, flush(A));
             ask(&mut world, checkpoint());
             ask(&mut world, ask_for(Request::Zeroes(part(A, 0, 64 * KIB))));
+            ask(&mut world, write(A, 128 * KIB, 4 * KIB));
             ask(&mut world, flush(A));
             world.kill().unwrap();
             world.rest();
