@@ -44,13 +44,13 @@ fn known() -> Known {
 fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
     let (zero, looks) = ([zeroes(), discard(), more(), flush(A)], [Step::Look; 4]);
     let alphabet = [&alphabet()[..], &zero, &zero, &looks].concat();
-    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&alphabet, 5))
+    explorer.all(setups, (known(), 4, &[0, u32::MAX]), (&alphabet, 5))
 }
 
 #[test]
 fn no_crash_shows_what_others_left_where_a_zeroed_block_goes() {
     let setups = setups();
-    assert_keeps(images_max() / 2, |explorer| explore(explorer, &setups));
+    assert_keeps(images_max(), |explorer| explore(explorer, &setups));
 }
 
 #[test]
