@@ -11,6 +11,7 @@ mod journal;
 mod label;
 mod page;
 mod record;
+mod sums;
 mod superblock;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,9 @@ pub use journal::{JOURNAL_BLOCK_BYTES, JOURNAL_BLOCK_RECORDS, JournalBlock};
 pub use label::{LABEL_BYTES, Label};
 pub use page::{PAGE_BYTES, PAGE_RECORDS, Page, PageKind};
 pub use record::{Kind, RECORD_BYTES, Record};
+pub use sums::{
+    SUM_OF_BYTES, SUMS_APART, SUMS_BYTES, SUMS_IN_CHUNK, SUMS_OF_CHUNK, decode_sums, encode_sums,
+};
 pub use superblock::{
     Extent, MARKS_AT, MEMBERS_MAX, Member, MemberState, OWNERS, Owner, Place, Root, SUPERBLOCK_AT,
     SUPERBLOCK_BYTES_MAX, Superblock, SystemKind,
@@ -255,4 +259,5 @@ pub const LAYOUTS: &[(&str, &[Field])] = &[
     ("Page", page::PAGE),
     ("Record", record::RECORD),
     ("Home record", home::HOME),
+    ("Checksums", sums::SUMS),
 ];

@@ -24,6 +24,7 @@ mod layers;
 mod make;
 mod pool;
 pub mod rebalance;
+mod sums;
 mod tables;
 #[cfg(test)]
 mod tests;

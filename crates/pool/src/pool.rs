@@ -58,12 +58,14 @@ mod missed;
 mod moves;
 mod open;
 mod paced;
+mod policy;
 mod reads;
 mod rescue;
 mod returns;
 mod shown;
 mod slots;
 mod space;
+mod sums;
 mod sync;
 mod undo;
 
@@ -89,43 +91,15 @@ pub use mends::{Resync, ResyncBlocks};
 use missed::Missed;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
 pub use paced::HeldCopy;
+pub use policy::Policy;
 pub use rescue::{Found, Rescue, RescuedLu, rescue};
 use returns::{Looked, Return};
 pub use shown::{Kept, KeptPart, Shadow, Shown, Way, Words};
 use slots::{Piece, PieceKind, Slot};
 use space::{Full, Promised};
 pub use space::{LuSpace, PvSpace, TierSpace};
+use sums::Summing;
 use sync::Sync;
-
-/// What is a matter of taste.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// A checkpoint is made when the journal has so many blocks since the last; at most half of the journal is used for them.
-    pub checkpoint_blocks: u64,
-    /// … or when so many home records have changed.
-    pub checkpoint_homes: usize,
-    /// The shell keeps of layers what a successor has to know. Without it no pool that has layers is opened.
-    pub layers: bool,
-    /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
-    pub held_parts: usize,
-    /// Chunks that get at once what a leg of them missed, besides those that somebody waits for.
-    pub mends: usize,
-    /// Blocks of chunks that move or miss a leg are copied when the shell lets them ([`Pool::let_copy`]), and not at once.
-    pub paced: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy {
-            checkpoint_blocks: 8192,
-            checkpoint_homes: 4096,
-            layers: false,
-            held_parts: 512,
-            mends: 2,
-            paced: false,
-        }
-    }
-}
 
 /// What is asked of the pool. Offsets and lengths are in bytes, multiples of 512, and within the LU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +113,17 @@ pub enum Request {
         /// Where its chunks come from.
         tier: u8,
         /// A mark that the asker has drawn. Who asks again with it is told of the LU that was made then, as long as that is there, also after the pool was opened again; 0: one is made each time.
+        asked: u64,
+    },
+    /// The same, and its data has checksums: of what nobody has changed for a while, what is read is what was written, or an error. Only where LUs have two legs; there are no snapshots of it.
+    CreateSummed {
+        /// As above.
+        chunks: u32,
+        /// As above.
+        thick: bool,
+        /// As above.
+        tier: u8,
+        /// As above.
         asked: u64,
     },
     /// No such LU any more.
@@ -309,6 +294,8 @@ enum Op {
     Look { what: Looked },
     /// A leg is read to see whether it can be, and is the same.
     Check { key: (u32, u32), step: u64, leg: ChunkId },
+    /// The checksums of a chunk are read.
+    Sums { piece: Piece, tried: u8 },
     /// What could not be read on a leg is written there again.
     Rewrite { key: (u32, u32), leg: ChunkId, block: usize },
 }
@@ -343,6 +330,8 @@ enum Asker {
     Mend((u32, u32)),
     /// A chunk of an LU of which all legs are read, for a scrub or since a client could not read one.
     Check((u32, u32), bool),
+    /// The checksums of a chunk.
+    Sums((u32, u32), sums::Step),
     /// Chunks that are quiet.
     Quiet,
 }
@@ -418,6 +407,7 @@ pub struct Pool {
     activity: Activity,
     missed: Missed,
     checks: Checks,
+    sums: Summing,
     /// Chunks whose next block waits for leave to be copied.
     held: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
@@ -560,9 +550,10 @@ impl Pool {
             Op::Sync { lu } if lost(Held::Sync(lu)) => {}
             Op::Journal if lost(Held::Journal) => {}
             Op::Data { write } => self.data_done(write, &outcome),
-            Op::Fetch { fetch } => self.fetched(fetch, &outcome),
+            Op::Fetch { fetch } => self.fetched(fetch, outcome),
             Op::Look { what } => self.looked(what, &outcome),
             Op::Check { key, step, leg } => self.leg_read(key, step, leg, outcome),
+            Op::Sums { piece, tried } => self.sums_read(piece, tried, &outcome),
             Op::Rewrite { key, leg, block } => {
                 _ = failed.is_some_and(|pv| self.lose(pv));
                 self.rewritten(key, leg, block, &outcome);
@@ -595,6 +586,7 @@ impl Pool {
             self.turn_members();
             self.turn_mends();
             self.turn_checks();
+            self.turn_sums();
             self.turn_cut();
             self.turn_merge();
             self.turn_checkpoint();
@@ -616,6 +608,7 @@ impl Pool {
                 | Asker::Merge(_)
                 | Asker::Mend(_)
                 | Asker::Check(..)
+                | Asker::Sums(..)
                 | Asker::Quiet => None,
             })
             .collect();
@@ -637,6 +630,7 @@ impl Pool {
         checkpoints.extend(self.cuts.stop());
         checkpoints.extend(self.merges.stop());
         checkpoints.extend(self.checks.stop());
+        checkpoints.extend(self.sums.stop());
         checkpoints.extend(self.returning.take().map(|returning| returning.tag()));
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
@@ -655,6 +649,7 @@ impl Pool {
             Request::Create { chunks, thick, tier, asked } => {
                 self.create(tag, (chunks, thick, tier), asked);
             }
+            Request::CreateSummed { .. } => self.create_summed(tag, request),
             Request::Delete { lu } => self.delete(tag, lu),
             Request::Resize { lu, chunks } => self.resize(tag, lu, chunks),
             Request::SetTier { lu, tier } => self.set_tier(tag, lu, tier),
@@ -794,6 +789,7 @@ impl Pool {
                 Asker::Merge(step) => self.merge_went(step, job.fault),
                 Asker::Mend(key) => self.mended(key, job.fault),
                 Asker::Check(key, repairs) => self.checked(key, repairs, job.fault),
+                Asker::Sums(key, step) => self.sums_over(key, step, job.fault),
                 Asker::Quiet => self.activity.said(),
             }
         }

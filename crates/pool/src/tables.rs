@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bits::Bits;
 use crate::format::{
-    Home, HomeState, Kind, MemberState, PAGE_RECORDS, Page, PageKind, Record, Superblock,
+    Home, HomeState, Kind, MemberState, PAGE_RECORDS, Page, PageKind, Record, SUMS_IN_CHUNK,
+    Superblock,
 };
 use crate::layers::Parts;
 
@@ -73,6 +74,8 @@ pub(crate) enum Role {
     Layer,
     /// The space of an LU that is gone.
     Space,
+    /// What has the checksums of an LU, its origin.
+    Sums,
 }
 
 /// An LU, or a layer.
@@ -85,7 +88,7 @@ pub(crate) struct Lu {
     /// Where what it holds begins: a layer, or the space of another LU; 0 for its own space. Of a layer, what it lies over.
     pub(crate) beneath: u32,
     pub(crate) role: Role,
-    /// The LU of which it is a snapshot.
+    /// The LU of which it is a snapshot, or has the checksums.
     pub(crate) origin: u32,
     /// What was said of who asked for it.
     pub(crate) asked: u64,
@@ -211,6 +214,8 @@ pub(crate) struct Tables {
     pub(crate) parts: Parts,
     /// Containers of which it is not known what is in them.
     pub(crate) unread: BTreeSet<(u32, u32)>,
+    /// What has the checksums of an LU.
+    pub(crate) sums: BTreeMap<u32, u32>,
     /// Chunks of LUs with two legs that may differ, or of which one is not there.
     pub(crate) active: BTreeSet<(u32, u32)>,
     /// Chunks that became free since somebody looked; those that were containers are needed until the next root.
@@ -230,6 +235,7 @@ impl Tables {
             changed: Changed::default(),
             parts: Parts::default(),
             unread: BTreeSet::new(),
+            sums: BTreeMap::new(),
             active: BTreeSet::new(),
             freed: Vec::new(),
             freed_containers: Vec::new(),
@@ -474,6 +480,9 @@ impl Tables {
             pvs: BTreeMap::new(),
             map: vec![Entry::default(); record.vchunk as usize * usize::from(record.leg)],
         };
+        if role == Role::Sums && self.sums.insert(lu.origin, record.lu).is_some() {
+            return wrong("an LU with two places for its checksums");
+        }
         self.lus.insert(record.lu, lu);
         self.next_lu = self.next_lu.max(record.lu + 1);
         Ok(())
@@ -512,8 +521,24 @@ impl Tables {
             lu.chunks = record.vchunk;
             lu.map.resize(record.vchunk as usize * usize::from(legs), Entry::default());
         }
+        self.grow_sums(record.lu, record.vchunk);
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         Ok(())
+    }
+
+    /// What has the checksums of an LU is never too short for them.
+    fn grow_sums(&mut self, lu: u32, chunks: u32) {
+        let space = self.sums.get(&lu).copied();
+        let Some((space, sums)) = space.and_then(|space| Some((space, self.lus.get_mut(&space)?)))
+        else {
+            return;
+        };
+        let chunks = chunks.div_ceil(SUMS_IN_CHUNK);
+        if chunks > sums.chunks {
+            sums.chunks = chunks;
+            sums.map.resize(chunks as usize * usize::from(sums.legs), Entry::default());
+            self.changed.lus.insert(space / PAGE_RECORDS as u32);
+        }
     }
 
     pub(crate) fn map_chunk(&mut self, record: &Record) -> Result<(), Contradiction> {

@@ -18,6 +18,7 @@ mod missed;
 mod opened;
 mod oracle;
 mod rescue;
+mod sums;
 mod tiers;
 mod world;
 mod zeroed;

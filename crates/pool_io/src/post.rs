@@ -54,6 +54,15 @@ impl Ask {
         });
     }
 
+    /// Sets it to bytes that were looked at.
+    pub(crate) fn put_bytes(&self, from: u64, what: &[u8]) {
+        let mut at = 0;
+        walk(&self.bufs, from, what.len() as u64, |piece| {
+            piece.write(0, &what[at..at + piece.len()]);
+            at += piece.len();
+        });
+    }
+
     /// Sets a part of it to zeros.
     pub(crate) fn zero(&self, from: u64, bytes: u64) {
         walk(&self.bufs, from, bytes, |piece| piece.fill(0));
@@ -124,7 +133,7 @@ pub(crate) enum Wanted {
     /// This one.
     Number(u32),
     /// A new one, or that which was made when it was asked for with this mark.
-    New { chunks: u32, thick: bool, tier: u8, asked: u64 },
+    New { chunks: u32, thick: bool, sums: bool, tier: u8, asked: u64 },
     /// … which holds what this snapshot holds.
     Clone { snapshot: u32, asked: u64 },
 }

@@ -374,7 +374,8 @@ impl PoolHandle {
                 (Some(snapshot), _) => Wanted::Clone { snapshot, asked: lu.asked },
                 (None, Some(bytes)) => {
                     let (chunks, tier) = (chunks_for(bytes), lu.tier.unwrap_or(0));
-                    Wanted::New { chunks, thick: lu.thick, tier, asked: lu.asked }
+                    let (thick, sums) = (lu.thick, lu.checksums);
+                    Wanted::New { chunks, thick, sums, tier, asked: lu.asked }
                 }
                 (None, None) => return Err(fail("has no size".to_owned(), "set size")),
             },

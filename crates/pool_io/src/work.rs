@@ -258,8 +258,12 @@ impl Work {
     /// An LU that is there, or a new one.
     pub(crate) fn lu(&mut self, wanted: Wanted, reply: ReplyTo<Result<Arc<Table>, Fault>>) {
         match wanted {
-            Wanted::New { chunks, thick, tier, asked } => {
-                self.submit(Asker::New(reply), Request::Create { chunks, thick, tier, asked });
+            Wanted::New { chunks, thick, sums, tier, asked } => {
+                let request = match sums {
+                    true => Request::CreateSummed { chunks, thick, tier, asked },
+                    false => Request::Create { chunks, thick, tier, asked },
+                };
+                self.submit(Asker::New(reply), request);
             }
             Wanted::Clone { snapshot, asked } => {
                 self.submit(Asker::New(reply), Request::Clone { snapshot, asked });
@@ -431,6 +435,7 @@ impl Work {
                 match effect {
                     Effect::Answer { tag, result } => self.answer(tag, result),
                     Effect::Zero { tag, from, bytes } => self.zero(tag, from, bytes),
+                    Effect::Give { tag, from, bytes } => self.bring(tag, from, &bytes),
                     Effect::Drain { op } => self.drains.push(op),
                     other => {
                         added = true;
@@ -688,7 +693,9 @@ fn error_of(fault: Fault) -> IoError {
         | Fault::Needed
         | Fault::Shares
         | Fault::SharesTier
-        | Fault::MirrorTier => IoError::Io,
+        | Fault::MirrorTier
+        | Fault::NoLegs
+        | Fault::HasSums => IoError::Io,
     }
 }
 

@@ -94,6 +94,17 @@ fn slots() -> Page {
     Page { kind: PageKind::Slots, number: 77, records, ..page() }
 }
 
+/// An LU whose data has checksums, and the space for those: feature 4 of `REFUSE`.
+fn summed() -> JournalBlock {
+    let lu = Record { lu: 7, vchunk: 600, leg: 2, aux: 1, ..Record::of(Kind::LuCreate) };
+    let space = Record { lu: 8, vchunk: 2, flags: 16, aux: 7 << 8 | 1, ..lu };
+    JournalBlock { records: vec![lu, space], ..journal() }
+}
+
+fn sums() -> Vec<u32> {
+    (0..SUMS_OF_CHUNK as u32).map(|at| at.wrapping_mul(0x9e37_79b9)).collect()
+}
+
 fn home() -> Home {
     Home {
         pool: POOL,
@@ -116,7 +127,7 @@ fn home() -> Home {
 
 /// A block of each kind, with what reads it where it belongs.
 type Reader = fn(&[u8]) -> Result<(), Refused>;
-fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 7] {
+fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 8] {
     let label = Label { pool: POOL, pv: PV };
     let place = Place { member: 3, pv: PV, copy: 2 };
     [
@@ -144,6 +155,9 @@ fn blocks() -> [(&'static str, [u8; 8], Vec<u8>, Reader); 7] {
         ("slots", *b"TLPOOLPG", slots().encode(), |block| {
             let read = Page::decode(block, POOL, PageKind::Slots, 3, 77, 1);
             read.map(|found| assert_eq!(found, slots()))
+        }),
+        ("summed", *b"TLPOOLJB", summed().encode(), |block| {
+            JournalBlock::decode(block, POOL, 5, 1001).map(|found| assert_eq!(found, summed()))
         }),
     ]
 }
@@ -174,6 +188,28 @@ fn the_images_are_those_of_version_1() {
         assert_eq!(read(&old), Ok(()), "{name} of version 1");
     }
     assert_eq!(changed, "", "not what version 1 wrote");
+}
+
+/// Too long for `golden.txt`, which has what it begins with: its checksum is there, and so all of it is.
+#[test]
+fn the_record_of_checksums_is_that_of_version_1() {
+    let key = (7, 9);
+    let mut block = encode_sums(POOL, key, &sums());
+    assert_eq!((block.len(), decode_sums(&block, POOL, key)), (SUMS_BYTES, Ok(sums())));
+    let hex: String = block[..72].iter().map(|byte| format!("{byte:02x}")).collect();
+    let golden = include_str!("golden.txt");
+    let line = golden.lines().find_map(|line| line.strip_prefix("1 sums "));
+    assert_eq!(line, Some(&*hex), "not what version 1 wrote");
+    for bit in (0..8 * 64).chain((8 * 64..8 * block.len()).step_by(997)) {
+        block[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode_sums(&block, POOL, key).is_err(), "bit {bit} changed without notice");
+        block[bit / 8] ^= 1 << (bit % 8);
+    }
+    for other in [(7, 8), (8, 9)] {
+        let refused = decode_sums(&block, POOL, other);
+        assert!(matches!(refused, Err(Refused::Misplaced { .. })), "{refused:?}");
+    }
+    assert!(decode_sums(&block, PV, key).is_err());
 }
 
 #[test]
@@ -323,6 +359,7 @@ fn every_byte_of_a_layout_has_one_field() {
             "Journal block" => 96,
             "Page" => 1536,
             "Home record" => 224,
+            "Checksums" => 68,
             other => panic!("{other} has no size here"),
         };
         assert_eq!(end, whole, "{name}");

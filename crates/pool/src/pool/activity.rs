@@ -78,6 +78,11 @@ impl Activity {
         self.doubtful.insert(key);
     }
 
+    /// There is a quiet chunk more.
+    pub(super) fn wants_a_root(&mut self) {
+        self.wants_root = true;
+    }
+
     /// The bits of quiet chunks are said, or cannot be.
     pub(super) fn said(&mut self) {
         self.syncing -= 1;
@@ -129,7 +134,7 @@ impl Pool {
                 warm.insert(key, state);
                 continue;
             }
-            self.mends.quiet.insert(key);
+            self.becomes_quiet(key);
             let remembered = &mut self.activity.remembered;
             if !idle && remembered.len() < REMEMBERED_MAX {
                 remembered.insert(key, (look, state.patience));
@@ -149,7 +154,8 @@ impl Pool {
     /// Has a root end the activity of what is quiet, when its bits are said.
     fn say_quiet(&mut self) {
         let mut untold: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let quiet = self.mends.quiet.iter().filter(|key| !self.lacks(key.0));
+        let ends = |key: &&(u32, u32)| !self.has_sums(key.0) || self.sums.is_durable(**key);
+        let quiet = self.mends.quiet.iter().filter(|key| !self.lacks(key.0) && ends(key));
         let mut any = false;
         for key in quiet {
             any = true;
@@ -202,7 +208,9 @@ impl Pool {
             let its: Vec<(u16, u32)> =
                 legs.map(|id| (id.pv, id.chunk / PAGE_RECORDS as u32)).collect();
             let fits = pages.len() < PAGES_MAX || its.iter().all(|page| pages.contains(page));
-            if together && rests && fits {
+            let summed = !self.has_sums(key.0) || self.sums.is_durable(key);
+            let summed = summed || !self.keeps(Rule::SumsBeforeRoot);
+            if together && rests && fits && summed {
                 pages.extend(its);
                 ended.push(key);
             } else {
@@ -212,6 +220,7 @@ impl Pool {
         self.mends.quiet = rest;
         for key in &ended {
             self.touched.insert(*key);
+            self.sums.ends(*key);
             self.tables.set_quiet(*key);
             if let Some(slot) = self.slots.get_mut(key) {
                 slot.activity = None;
@@ -258,6 +267,7 @@ impl Pool {
         if self.mends.is_changed(key) {
             self.touched.insert(key);
         }
+        self.sums.is_changed(key);
         if let Some(moving) = &mut slot.moving {
             moving.is_changed();
         }
@@ -281,7 +291,7 @@ impl Pool {
     }
 
     /// Says that the legs of a chunk may differ; the transaction.
-    fn activate(&mut self, key: (u32, u32)) -> u64 {
+    pub(super) fn activate(&mut self, key: (u32, u32)) -> u64 {
         let (lu, vchunk) = key;
         let record = Record { lu, vchunk, owner: self.slot, ..Record::of(Kind::Activity) };
         let txn = self.log.append(vec![record]);
@@ -310,6 +320,7 @@ impl Pool {
         };
         if self.slot(next).filter(rests).is_some() {
             self.mends.is_changed(next);
+            self.sums.is_changed(next);
             self.activity.goes_on(next);
             self.activate(next);
             self.load(next);

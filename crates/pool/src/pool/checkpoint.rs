@@ -1,7 +1,7 @@
 //! Checkpoints: what changed in the tables is written to its other place, made durable, and then a superblock says from which block on the journal counts. Superblocks of all kinds are written here.
 
 use super::*;
-use crate::choose::{LAYERS, MIRROR, mirrors};
+use crate::choose::{LAYERS, MIRROR, SUMS, mirrors};
 use crate::format::{
     HOME_BYTES, Home, Member, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
@@ -123,6 +123,7 @@ impl Pool {
                 >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
             || self.tables.changed.homes.len() >= self.policy.checkpoint_homes
             || self.cuts.want_feature(&self.chosen.superblock)
+            || self.sums.want_feature(&self.chosen.superblock)
             || self.wants_containers()
             || self.mends.want_root()
             || self.quiet_wants_root();
@@ -401,6 +402,9 @@ impl Pool {
         next.parent = now.fingerprint();
         if self.cuts.want_feature(now) {
             next.features[0] |= LAYERS;
+        }
+        if self.sums.want_feature(now) {
+            next.features[0] |= SUMS;
         }
         match change {
             Change::Open => {

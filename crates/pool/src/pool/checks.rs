@@ -12,6 +12,7 @@
 
 use super::moves::{Goal, Stage};
 use super::slots::byte_of;
+use super::sums::Reading;
 use super::*;
 use crate::layers::{PART_BYTES, sectors, slot_at};
 
@@ -229,6 +230,19 @@ impl Pool {
         })
     }
 
+    /// Of 4 KiB that a client reads no leg is what it was.
+    pub(super) fn no_leg_holds(&mut self, key: (u32, u32), at: u64) {
+        let (block, part) = ((at / BLOCK_BYTES) as usize, at % BLOCK_BYTES / CHECKED);
+        let ids = self.slots.get(&key).map(Slot::ids).unwrap_or_default();
+        let room = self.checks.hopeless.len() < HOPELESS;
+        let new =
+            ids.iter().filter(|id| room && self.checks.hopeless.insert((**id, block))).count();
+        if new > 0 {
+            let pvs: Vec<u16> = ids.iter().map(|id| id.pv).collect();
+            self.find(key, block, part, FindingKind::Lost, &pvs);
+        }
+    }
+
     /// Begins to read all legs of a chunk whose bits are known.
     pub(super) fn begin_check(&mut self, piece: Piece, repairs: bool) {
         let key = piece.key;
@@ -250,6 +264,12 @@ impl Pool {
             slot.wait(piece);
             return self.want_mended(key);
         }
+        let verifies = self.sums_hold(key);
+        let sums = if verifies { self.known_sums(key) } else { None };
+        if verifies && sums.is_none() {
+            return self.wait_for_sums(piece);
+        }
+        let Some(slot) = self.slots.get_mut(&key) else { return };
         let wanted = match repairs {
             true => self.checks.wanted.remove(&key).unwrap_or(Bits::NONE),
             false => Bits::NONE,
@@ -260,6 +280,7 @@ impl Pool {
         };
         let left = if repairs { slot.live.without(wanted) } else { Bits::NONE };
         self.begin_copy(piece, Goal::Check, target, Bits::NONE);
+        self.reads_for(key, sums.map_or(Reading::Compare, Reading::Verify));
         if let Some(moving) = self.slots.get_mut(&key).and_then(|slot| slot.moving.as_mut()) {
             moving.copied = left;
             // A client has met it, and may again.
@@ -338,6 +359,12 @@ impl Pool {
         }
         let Check { doing, mut read, .. } = std::mem::take(check);
         read.sort_by_key(|(leg, _)| *leg);
+        let at = block as u64 * BLOCK_BYTES;
+        match doing {
+            Doing::Block => self.verify(key, at, &mut read),
+            Doing::Part(part) => self.verify(key, at + part * CHECKED, &mut read),
+            Doing::Writes(..) | Doing::Verifies(..) => {}
+        }
         let well = read.iter().all(|(_, bytes)| bytes.is_some());
         match doing {
             Doing::Block if well => {
@@ -499,6 +526,7 @@ impl Pool {
             let depth = self.tables.chain(*number).iter().position(|one| *one == space)?;
             Some((depth, *number))
         });
-        holders.min().map_or(space, |(_, number)| number)
+        let origin = self.tables.sums.iter().find(|(_, sums)| **sums == space).map(|(lu, _)| *lu);
+        holders.min().map(|(_, number)| number).or(origin).unwrap_or(space)
     }
 }

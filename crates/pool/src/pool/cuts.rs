@@ -226,6 +226,7 @@ impl Pool {
             match known {
                 None => return Err(Fault::NoSuchLu),
                 Some(known) if known.role != Role::Lu => return Err(Fault::Frozen),
+                Some(_) if self.has_sums(*lu) => return Err(Fault::HasSums),
                 Some(_) if self.resizing.contains_key(lu) || lus[..index].contains(lu) => {
                     return Err(Fault::Busy);
                 }

@@ -40,6 +40,15 @@ pub enum Effect {
         /// Bytes.
         bytes: u64,
     },
+    /// A part of what a client reads is this.
+    Give {
+        /// Its request.
+        tag: u64,
+        /// First byte, from the beginning of the request.
+        from: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
     /// Copy from one PV to another.
     Copy {
         /// For [`Pool::done`](super::Pool::done).
@@ -101,6 +110,8 @@ pub enum Reader {
     Pool,
     /// The pool as well, which looks whether legs are the same: it gives way to clients as copies do.
     Check,
+    /// A client, and the bytes are told first: they are held against checksums, and [given](Effect::Give) to its request.
+    Verified,
     /// A client: they go to its request.
     Client {
         /// The request.
@@ -143,7 +154,7 @@ impl Effect {
             | Effect::Copy { op, .. }
             | Effect::Flush { op, .. }
             | Effect::Drain { op } => Some(*op),
-            Effect::Zero { .. } | Effect::Answer { .. } => None,
+            Effect::Zero { .. } | Effect::Give { .. } | Effect::Answer { .. } => None,
         }
     }
 
@@ -154,7 +165,10 @@ impl Effect {
                 [Some(*pv), None]
             }
             Effect::Copy { from, to, .. } => [Some(from.0), Some(to.0)],
-            Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => [None, None],
+            Effect::Zero { .. }
+            | Effect::Give { .. }
+            | Effect::Drain { .. }
+            | Effect::Answer { .. } => [None, None],
         }
     }
 }

@@ -36,6 +36,16 @@ pub enum Fault {
         "LUs of a mirrored pool stay in their tier: make one in the other tier, and let the guest copy"
     )]
     MirrorTier,
+    /// What has one leg has no checksums.
+    #[error(
+        "there are checksums only where the pool has two failure groups: make the pool with a mirror, or the LU without checksums"
+    )]
+    NoLegs,
+    /// There are no snapshots of what has checksums.
+    #[error(
+        "the LU has checksums, and there are no snapshots of such: make a copy of it in the guest"
+    )]
+    HasSums,
     /// Others need what is in its own space.
     #[error("snapshots or clones need what the LU has: remove those first, or detach the clones")]
     Needed,
@@ -160,6 +170,14 @@ pub(crate) enum Rule {
     MissedUnderWay,
     /// … nor what was written since.
     MissedSince,
+    /// The activity of a chunk ends when its checksums are there.
+    SumsBeforeRoot,
+    /// … and durable.
+    SumsDurable,
+    /// … and nobody has changed it since they were made.
+    SumsOfUnchanged,
+    /// What has checksums is held against them.
+    ReadsVerified,
     /// A PV that was away is gone when what was on it is elsewhere.
     WholeBeforeGone,
 }

@@ -1,7 +1,7 @@
 //! LUs come and go.
 
 use super::*;
-use crate::format::PAGE_RECORDS;
+use crate::format::{PAGE_RECORDS, SUMS_IN_CHUNK};
 use crate::tables::{LEGS_MAX, Lu};
 
 impl Pool {
@@ -13,7 +13,18 @@ impl Pool {
         (groups.len() as u8).min(LEGS_MAX)
     }
 
-    pub(super) fn create(&mut self, tag: u64, (chunks, thick, tier): (u32, bool, u8), asked: u64) {
+    pub(super) fn create(&mut self, tag: u64, of: (u32, bool, u8), asked: u64) {
+        self.create_lu(tag, of, asked, false);
+    }
+
+    /// Makes an LU; `sums`: what it holds has checksums.
+    pub(super) fn create_lu(
+        &mut self,
+        tag: u64,
+        (chunks, thick, tier): (u32, bool, u8),
+        asked: u64,
+        sums: bool,
+    ) {
         if let Some((txn, number)) = self.making.get(&asked) {
             return self.waiters.entry(*txn).or_default().push(Waiter::Created(tag, *number));
         }
@@ -25,13 +36,20 @@ impl Pool {
         let pages = self.chosen.superblock.lu_pages();
         // Its PVs of the other failure groups are about to come.
         let incomplete = self.tables.pvs.iter().any(|pv| self.legs_of_tier(pv.tier) > legs);
-        let none = incomplete || chunks == 0 || legs == 0 || number / PAGE_RECORDS as u32 >= pages;
-        let promised = Promised { tier, legs, chunks: if thick { chunks } else { 0 } };
+        let none = incomplete
+            || chunks == 0
+            || legs == 0
+            || (number + u32::from(sums)) / PAGE_RECORDS as u32 >= pages;
+        if sums && legs < 2 && !incomplete {
+            return self.answer(tag, Err(Fault::NoLegs));
+        }
+        let of_sums = if sums { chunks.div_ceil(SUMS_IN_CHUNK) } else { 0 };
+        let promised = Promised { tier, legs, chunks: if thick { chunks + of_sums } else { 0 } };
         let short = thick && !self.has_room(promised);
         if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {
             return self.answer(tag, Err(Fault::NoSpace));
         }
-        self.next_lu += 1;
+        self.next_lu += 1 + u32::from(sums);
         let record = Record {
             lu: number,
             vchunk: chunks,
@@ -42,7 +60,16 @@ impl Pool {
             epoch: asked,
             ..Record::of(Kind::LuCreate)
         };
-        let txn = self.log.append(vec![record]);
+        // In one transaction.
+        let sums = sums.then_some(Record {
+            lu: number + 1,
+            vchunk: of_sums,
+            flags: record.flags | 16,
+            aux: record.aux | number << 8,
+            epoch: 0,
+            ..record
+        });
+        let txn = self.log.append([record].into_iter().chain(sums).collect());
         if asked != 0 {
             self.making.insert(asked, (txn, number));
         }
@@ -104,7 +131,11 @@ impl Pool {
         if self.resizing.contains_key(&lu) {
             return self.answer(tag, Err(Fault::Busy));
         }
-        let more = if known.thick { chunks.saturating_sub(known.chunks) } else { 0 };
+        let mut more = if known.thick { chunks.saturating_sub(known.chunks) } else { 0 };
+        if let Some(sums) = self.tables.sums.get(&lu).and_then(|sums| self.tables.lus.get(sums)) {
+            let grows = chunks.div_ceil(SUMS_IN_CHUNK).saturating_sub(sums.chunks);
+            more += if known.thick { grows } else { 0 };
+        }
         let promised = Promised { tier: known.tier, legs: known.legs, chunks: more };
         let (before, grows) = (known.chunks, chunks > known.chunks);
         let large = grows && u64::from(chunks) > self.tables.lu_chunks_max();

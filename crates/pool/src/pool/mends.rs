@@ -254,7 +254,7 @@ impl Pool {
         if changed {
             self.activity.goes_on(key);
         } else {
-            self.mends.quiet.insert(key);
+            self.becomes_quiet(key);
         }
         self.activity.stirs();
     }

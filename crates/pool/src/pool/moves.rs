@@ -12,6 +12,7 @@
 
 use super::*;
 use slots::Leg;
+use sums::Reading;
 
 /// A leg that moves, or is made.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(super) struct Moving {
     back: bool,
     /// How far the block is that is being read from all legs.
     pub(super) check: Check,
+    pub(super) reading: Reading,
     pub(super) stage: Stage,
 }
 
@@ -178,9 +180,20 @@ impl Pool {
         let (copied, wanted, stage) = (had, Bits::NONE, Stage::Draining);
         if let Some(slot) = self.slots.get_mut(&key) {
             let (changed, back) = (false, false);
-            let check = Check::default();
-            let moving =
-                Moving { piece, goal, target, copied, had, wanted, changed, back, check, stage };
+            let (check, reading) = (Check::default(), Reading::default());
+            let moving = Moving {
+                piece,
+                goal,
+                target,
+                copied,
+                had,
+                wanted,
+                changed,
+                back,
+                check,
+                reading,
+                stage,
+            };
             slot.moving = Some(moving);
         }
         self.touched.insert(key);
@@ -347,6 +360,7 @@ impl Pool {
             return self.give_up_move(key, Some(Fault::Medium));
         }
         let owner = self.slot;
+        let holds = self.sums_hold(key);
         let Some(slot) = self.moving(key, id) else { return };
         if let Some(moving) = slot.moving.as_mut()
             && !slot.live.without(moving.copied).is_empty()
@@ -366,9 +380,10 @@ impl Pool {
             return self.go_on_moving(key);
         }
         let Some(moving) = slot.moving.take() else { return };
-        let Moving { piece, goal, mut target, stage, changed, .. } = moving;
+        let Moving { piece, goal, mut target, stage, changed, reading, .. } = moving;
         let Stage::Flushing(seen) = stage else { return };
         if goal == Goal::Check {
+            self.legs_were_read(key, reading, changed);
             return self.piece_done(&piece, None);
         }
         if goal == Goal::Same {
@@ -398,7 +413,9 @@ impl Pool {
             Goal::Add | Goal::Same | Goal::Check => {
                 slot.legs.push(target);
                 slot.legs.sort_by_key(|leg| leg.number);
-                slot.activity = slot.activity.or(Some(0));
+                if !holds {
+                    slot.activity = slot.activity.or(Some(0));
+                }
             }
         }
         let txn = self.log.append(records);
@@ -410,7 +427,10 @@ impl Pool {
         if goal == Goal::Add {
             self.missed.forget(key);
             self.legs_are_same(key, changed);
-        } else if self.slots.get(&key).is_some_and(|slot| slot.pair) {
+        }
+        if holds {
+            self.sums_stay(key);
+        } else if goal != Goal::Add && self.slots.get(&key).is_some_and(|slot| slot.pair) {
             // By its record.
             self.activity.goes_on(key);
             self.activity.stirs();

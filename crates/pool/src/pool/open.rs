@@ -213,6 +213,7 @@ impl Pool {
             activity: Activity::default(),
             missed: Missed::default(),
             checks: Checks::default(),
+            sums: Summing::default(),
             held: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),

@@ -1,7 +1,10 @@
 //! Clients read: from whichever leg may be read and has less to do, and from the other where that fails.
 
+use std::sync::Arc;
+
 use super::slots::{Leg, byte_of};
 use super::*;
+use crate::sums::Sums;
 
 /// A run of blocks that is being read for a piece.
 #[derive(Debug)]
@@ -12,6 +15,20 @@ pub(super) struct Fetch {
     bytes: u64,
     /// Legs that were tried, a bit each.
     tried: u8,
+    /// What it is held against.
+    sums: Option<Arc<Sums>>,
+}
+
+impl Fetch {
+    /// What is read: of what is held against checksums whole ones.
+    fn read(&self) -> (u64, u64) {
+        let (at, end) = (self.at, self.at + self.bytes);
+        if self.sums.is_none() {
+            return (at, self.bytes);
+        }
+        let at = at / CHECKED * CHECKED;
+        (at, end.next_multiple_of(CHECKED) - at)
+    }
 }
 
 impl Pool {
@@ -33,13 +50,20 @@ impl Pool {
             return self.go_on_moving(piece.key);
         }
         let live = slot.live;
+        let verifies = self.sums_hold(piece.key)
+            && !piece.blocks().0.and(live).is_empty()
+            && self.keeps(Rule::ReadsVerified);
+        let sums = if verifies { self.known_sums(piece.key) } else { None };
+        if verifies && sums.is_none() {
+            return self.wait_for_sums(piece.clone());
+        }
         let (mut at, end) = (piece.at, piece.at + piece.bytes);
         let mut runs: Vec<(bool, u64, u64)> = Vec::new();
         while at < end {
             let next = (at / BLOCK_BYTES * BLOCK_BYTES + BLOCK_BYTES).min(end);
             let written = live.has((at / BLOCK_BYTES) as usize) || !trusts;
             match runs.last_mut() {
-                Some((same, _, end)) if *same == written => *end = next,
+                Some((same, _, end)) if *same == written && !(written && verifies) => *end = next,
                 _ => runs.push((written, at, next)),
             }
             at = next;
@@ -52,7 +76,8 @@ impl Pool {
             let (from, bytes) = (piece.from + first - piece.at, next - first);
             let tag = piece.tag;
             if written {
-                self.fetch(Fetch { piece: piece.clone(), at: first, bytes, tried: 0 });
+                let (piece, sums) = (piece.clone(), sums.clone());
+                self.fetch(Fetch { piece, at: first, bytes, tried: 0, sums });
             } else {
                 self.effects.push(Effect::Zero { tag, from, bytes });
             }
@@ -77,21 +102,45 @@ impl Pool {
         let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
         let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();
         let Some(leg) = (if last { legs.next_back() } else { legs.min_by_key(load) }) else {
-            if fetch.tried.count_ones() > 1 && fetch.bytes > CHECKED {
+            let some = fetch.tried.count_ones() > 1 || fetch.sums.is_some();
+            if some && fetch.read().1 > CHECKED {
                 return self.fetch_parts(&fetch);
+            }
+            if fetch.sums.is_some() {
+                self.no_leg_holds(key, fetch.at);
             }
             return self.piece_done(&fetch.piece, Some(Fault::Medium));
         };
-        let (pv, at, bytes) = (leg.id.pv, byte_of(leg.id, fetch.at), fetch.bytes);
+        let (first, bytes) = fetch.read();
+        let (pv, at) = (leg.id.pv, byte_of(leg.id, first));
         let Piece { tag, from, at: begin, .. } = fetch.piece;
-        let to = Reader::Client { tag, from: from + fetch.at - begin };
+        let to = match fetch.sums {
+            Some(_) => Reader::Verified,
+            None => Reader::Client { tag, from: from + fetch.at - begin },
+        };
         let tried = fetch.tried | 1 << leg.number;
         let op = Op::Fetch { fetch: Fetch { tried, ..fetch } };
         self.give(op, |op| Effect::Read { op, pv, at, bytes, to });
     }
 
     /// What a client reads was read, or is read from another leg.
-    pub(super) fn fetched(&mut self, fetch: Fetch, outcome: &Outcome) {
+    pub(super) fn fetched(&mut self, fetch: Fetch, outcome: Outcome) {
+        let (first, _) = fetch.read();
+        // What is changed meanwhile has none that hold.
+        let holds = fetch.sums.is_some() && self.sums_hold(fetch.piece.key);
+        let outcome = match (outcome, &fetch.sums) {
+            (Outcome::Bytes(bytes), Some(sums)) if holds && !sums.hold(first, &bytes) => {
+                Outcome::Failed
+            }
+            (Outcome::Bytes(mut bytes), Some(_)) => {
+                let Piece { tag, from, at, .. } = fetch.piece;
+                bytes.drain(..(fetch.at - first) as usize);
+                bytes.truncate(fetch.bytes as usize);
+                self.effects.push(Effect::Give { tag, from: from + fetch.at - at, bytes });
+                Outcome::Done
+            }
+            (other, _) => other,
+        };
         match outcome {
             Outcome::Failed => self.fetch(fetch),
             Outcome::Done | Outcome::Bytes(_) => {
@@ -111,7 +160,8 @@ impl Pool {
             if let Some(job) = self.jobs.get_mut(&fetch.piece.job) {
                 job.left += 1;
             }
-            self.fetch(Fetch { piece: fetch.piece.clone(), at, bytes: next - at, tried: 0 });
+            let (piece, sums) = (fetch.piece.clone(), fetch.sums.clone());
+            self.fetch(Fetch { piece, at, bytes: next - at, tried: 0, sums });
             at = next;
         }
         self.piece_done(&fetch.piece, None);

@@ -189,6 +189,15 @@ pub(super) enum PieceKind {
     },
     /// Both legs are made the same, or the one that is missing is added.
     Mend,
+    /// Both legs are read, and checksums are made.
+    MakeSums,
+    /// Those of that chunk are written, or read.
+    WriteSums {
+        of: (u32, u32),
+    },
+    ReadSums {
+        of: (u32, u32),
+    },
     /// All legs are read, and what cannot be read on one is written there again; only of blocks that a client could not read, or of all.
     Check {
         repairs: bool,
@@ -198,7 +207,13 @@ pub(super) enum PieceKind {
 impl PieceKind {
     /// Whether it is done with chunks as they are, and changes nothing of what they hold.
     fn is_own(self) -> bool {
-        matches!(self, PieceKind::Move { .. } | PieceKind::Mend | PieceKind::Check { .. })
+        matches!(
+            self,
+            PieceKind::Move { .. }
+                | PieceKind::Mend
+                | PieceKind::MakeSums
+                | PieceKind::Check { .. }
+        )
     }
 }
 
@@ -294,22 +309,30 @@ impl Pool {
         if slot.legs.is_empty() {
             match piece.kind {
                 PieceKind::Read => return self.read_zeros(&piece),
+                PieceKind::ReadSums { .. } => {
+                    return self.piece_done(&piece, Some(Fault::Medium));
+                }
                 PieceKind::Zeroes
                 | PieceKind::Discard
                 | PieceKind::Probe
                 | PieceKind::Mend
+                | PieceKind::MakeSums
                 | PieceKind::Check { .. }
                 | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
                 _ if !self.allocate(piece.key) => {
                     // Clients that wait for space come first.
-                    if self.is_of_merge(&piece) {
+                    let sums = matches!(piece.kind, PieceKind::WriteSums { .. });
+                    if sums || self.is_of_merge(&piece) {
                         return self.piece_done(&piece, Some(Fault::NoSpace));
                     }
                     return self.wait_for_space(piece);
                 }
-                PieceKind::Write { .. } | PieceKind::Blank | PieceKind::Copy { .. } => {}
+                PieceKind::Write { .. }
+                | PieceKind::Blank
+                | PieceKind::WriteSums { .. }
+                | PieceKind::Copy { .. } => {}
             }
         }
         let Some(slot) = self.slot(piece.key) else { return };
@@ -320,7 +343,11 @@ impl Pool {
         // A read of what is being touched for the first time sees the zeros that were there before.
         let (blocks, whole) = piece.blocks();
         let busy = !slot.busy.and(blocks).is_empty();
-        let changes = !moves && !matches!(piece.kind, PieceKind::Read | PieceKind::Probe);
+        let changes = !moves
+            && !matches!(
+                piece.kind,
+                PieceKind::Read | PieceKind::Probe | PieceKind::ReadSums { .. }
+            );
         if changes && self.waits_for_activity(&piece) {
             return;
         }
@@ -331,9 +358,13 @@ impl Pool {
             PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
             PieceKind::Mend => self.begin_mend(piece),
             PieceKind::Check { repairs } => self.begin_check(piece, repairs),
+            PieceKind::MakeSums => self.begin_sums(piece),
+            PieceKind::ReadSums { .. } => self.read_sums(piece, 0),
             _ if busy => slot.waiting.push(piece),
             PieceKind::Write { durable } => self.write(piece, durable),
-            PieceKind::Blank | PieceKind::Copy { .. } => self.write(piece, false),
+            PieceKind::Blank | PieceKind::WriteSums { .. } | PieceKind::Copy { .. } => {
+                self.write(piece, false);
+            }
             PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
         }
     }
@@ -373,10 +404,11 @@ impl Pool {
             }
         }
         let Piece { tag, from, bytes, at, .. } = piece;
-        let what = if piece.kind == PieceKind::Blank {
-            Payload::Zeros(before + bytes + after)
-        } else {
-            Payload::Client { tag, from, bytes, before, after }
+        let what = match piece.kind {
+            PieceKind::Blank => Payload::Zeros(before + bytes + after),
+            // They begin with a block.
+            PieceKind::WriteSums { of } => self.sums_to_write(of, after),
+            _ => Payload::Client { tag, from, bytes, before, after },
         };
         self.write_legs(piece, (blocks, touched), at - before, &what, durable && said);
     }
@@ -550,8 +582,15 @@ impl Pool {
         }
         let mut data = self.ops.iter();
         let oldest = data.find_map(|(number, (op, _))| {
-            matches!(op, Op::Data { .. } | Op::Fetch { .. } | Op::Copy { .. } | Op::Rewrite { .. })
-                .then_some(*number)
+            matches!(
+                op,
+                Op::Data { .. }
+                    | Op::Fetch { .. }
+                    | Op::Sums { .. }
+                    | Op::Copy { .. }
+                    | Op::Rewrite { .. }
+            )
+            .then_some(*number)
         });
         let free = |number: u64| oldest.is_none_or(|oldest| oldest > number);
         let (over, rest): (Vec<_>, Vec<_>) =

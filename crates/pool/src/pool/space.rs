@@ -108,6 +108,8 @@ pub struct LuSpace {
     pub tier: u8,
     /// What it does not have yet is set aside for it.
     pub thick: bool,
+    /// What it holds has checksums.
+    pub sums: bool,
     /// Those of its own that are not in its tier yet, and move there.
     pub astray: u32,
     /// It is a snapshot of this LU, which may be gone.
@@ -358,6 +360,7 @@ impl Pool {
             legs: lu.legs,
             tier: lu.tier,
             thick: lu.thick,
+            sums: self.has_sums(*number),
             astray: self.tables.astray(lu),
             origin: (lu.role == Role::Snapshot).then_some(lu.origin),
             shares: lu.beneath != 0,

@@ -10,11 +10,12 @@ impl Role {
             Role::Layer => 2,
             Role::Snapshot => 4,
             Role::Space => 8,
+            Role::Sums => 16,
         }
     }
 
     pub(super) fn of(flags: u8) -> Option<Role> {
-        let roles = [Role::Lu, Role::Layer, Role::Snapshot, Role::Space];
+        let roles = [Role::Lu, Role::Layer, Role::Snapshot, Role::Space, Role::Sums];
         roles.into_iter().find(|role| role.flag() == flags & !1)
     }
 }
@@ -55,6 +56,7 @@ impl Tables {
             if gone.contains(number) {
                 continue;
             }
+            needed.extend(self.sums.get(number));
             match elsewhere.get(number) {
                 Some(begins) => needed.extend(self.chain_from(*begins)),
                 None => needed.extend(self.chain(*number)),
@@ -110,7 +112,7 @@ impl Tables {
             // What is beneath a layer was there before it.
             (Role::Layer, chunk) => there && (1..record.lu).contains(&chunk),
             (Role::Lu | Role::Snapshot, _) => there,
-            (Role::Space, _) => false,
+            (Role::Space | Role::Sums, _) => false,
         };
         if !fits {
             return wrong("it lies over nothing");
@@ -136,6 +138,7 @@ impl Tables {
             let Some(gone) = self.lus.remove(&number) else { continue };
             self.changed.lus.insert(number / PAGE_RECORDS as u32);
             let container = gone.role == Role::Layer;
+            self.sums.retain(|_, space| *space != number);
             self.active.retain(|(lu, _)| *lu != number);
             for id in gone.map.iter().filter_map(|entry| entry.chunk()) {
                 self.set_free(id, container);

@@ -172,6 +172,14 @@ impl Disks {
         self.settle();
     }
 
+    /// A bit of what is on a PV turns, of what is durable and of what is read.
+    pub(super) fn turn_bit(&mut self, pv: u16, at: u64, bit: u8) {
+        for all in [&mut self.stable, &mut self.now] {
+            let page = all.entry((pv, at / PAGE)).or_insert_with(|| Rc::new(BEFORE));
+            Rc::make_mut(page)[(at % PAGE) as usize] ^= 1 << bit;
+        }
+    }
+
     /// Another disk stands in the place of a PV.
     pub(super) fn replace(&mut self, pv: u16, pages: Pages) {
         self.cached.retain(|cached| cached.write.pv != pv);

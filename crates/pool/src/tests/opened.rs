@@ -132,6 +132,11 @@ impl<'a> Opened<'a> {
                         buffer[from as usize..][..bytes as usize].fill(0);
                         continue;
                     }
+                    Effect::Give { tag, from, bytes } => {
+                        let buffer = &mut self.buffers.get_mut(&tag).unwrap().2;
+                        buffer[from as usize..][..bytes.len()].copy_from_slice(&bytes);
+                        continue;
+                    }
                     Effect::Flush { op, .. } | Effect::Drain { op } => (op, Outcome::Done),
                     Effect::Answer { result: Ok(_), .. } => continue,
                     other => return Err(format!("{other:?}")),
@@ -206,7 +211,9 @@ impl Effect {
             | Effect::Copy { op, .. }
             | Effect::Flush { op, .. }
             | Effect::Drain { op } => *op,
-            Effect::Zero { .. } | Effect::Answer { .. } => unreachable!("nobody tells of it"),
+            Effect::Zero { .. } | Effect::Give { .. } | Effect::Answer { .. } => {
+                unreachable!("nobody tells of it")
+            }
         }
     }
 }

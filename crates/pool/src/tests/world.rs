@@ -140,7 +140,10 @@ impl World {
             copied: BTreeMap::new(),
             reads: BTreeMap::new(),
         };
-        let lacks = |state| matches!(state, MemberState::Stale | MemberState::Returning);
+        let lacks = |state| {
+            use MemberState::{Dismissed, Returning, Stale};
+            matches!(state, Stale | Returning | Dismissed)
+        };
         let members = (0..).zip(&world.pool.superblock().members);
         let lacking = members.filter(|(_, member)| lacks(member.state)).map(|(pv, _)| pv);
         world.had_lost.extend(lacking);
@@ -165,7 +168,9 @@ impl World {
         match request {
             // One that is there already, perhaps.
             Request::Create { asked: 1.., .. } => self.oracle.other(tag),
-            Request::Create { chunks, .. } => self.oracle.create(tag, chunks),
+            Request::Create { chunks, .. } | Request::CreateSummed { chunks, .. } => {
+                self.oracle.create(tag, chunks);
+            }
             Request::Delete { lu } => self.oracle.delete(tag, lu),
             Request::Write { extent: Extent { lu, at, bytes }, durable } => {
                 self.oracle.write(tag, lu, at, bytes, durable);
@@ -251,6 +256,11 @@ impl World {
                 Effect::Zero { tag, from, bytes } => {
                     if let Some((.., buffer)) = self.reads.get_mut(&tag) {
                         buffer[from as usize..][..bytes as usize].fill(0);
+                    }
+                }
+                Effect::Give { tag, from, bytes } => {
+                    if let Some((.., buffer)) = self.reads.get_mut(&tag) {
+                        buffer[from as usize..][..bytes.len()].copy_from_slice(&bytes);
                     }
                 }
                 other => {
@@ -464,7 +474,13 @@ impl World {
                 (op, Outcome::Done)
             }
             Flying::Effect(
-                Effect::Read { op, pv, at, bytes, to: Reader::Check | Reader::Client { .. } },
+                Effect::Read {
+                    op,
+                    pv,
+                    at,
+                    bytes,
+                    to: Reader::Check | Reader::Verified | Reader::Client { .. },
+                },
                 _,
             ) if self
                 .bad
@@ -479,11 +495,10 @@ impl World {
             {
                 (op, Outcome::Failed)
             }
-            Flying::Effect(Effect::Read { op, pv, to: Reader::Client { .. }, .. }, _)
-                if self.clients_unreadable == Some(pv) =>
-            {
-                (op, Outcome::Failed)
-            }
+            Flying::Effect(
+                Effect::Read { op, pv, to: Reader::Verified | Reader::Client { .. }, .. },
+                _,
+            ) if self.clients_unreadable == Some(pv) => (op, Outcome::Failed),
             Flying::Effect(Effect::Read { op, pv, at, bytes, to }, _) => {
                 let mut now = Image::new(self.disks.now());
                 let bytes = now.read(pv, at, bytes as usize).unwrap();
@@ -492,7 +507,7 @@ impl World {
                 {
                     buffer[from as usize..][..bytes.len()].copy_from_slice(&bytes);
                 }
-                let own = matches!(to, Reader::Pool | Reader::Check);
+                let own = matches!(to, Reader::Pool | Reader::Check | Reader::Verified);
                 (op, if own { Outcome::Bytes(bytes) } else { Outcome::Done })
             }
             Flying::Effect(Effect::Copy { op, from, .. }, _) if self.unreadable == Some(from.0) => {
@@ -511,7 +526,10 @@ impl World {
                 (op, Outcome::Done)
             }
             Flying::Effect(Effect::Drain { op }, _) => (op, Outcome::Done),
-            Flying::Effect(Effect::Answer { .. } | Effect::Zero { .. }, _) => unreachable!(),
+            Flying::Effect(
+                Effect::Answer { .. } | Effect::Zero { .. } | Effect::Give { .. },
+                _,
+            ) => unreachable!(),
         };
         self.pool.done(op, outcome);
         self.collect();
@@ -535,6 +553,14 @@ impl World {
         let is_it =
             |effect: &Effect| matches!(effect, Effect::Write { what: Payload::Client { .. }, .. });
         self.hold(usize::MAX, is_it)
+    }
+
+    /// Takes what the pool writes of its own to one of these places and is under way.
+    pub(super) fn hold_own(&mut self, places: &[(u16, u64)]) -> Held {
+        self.hold(usize::MAX, |effect| match effect {
+            Effect::Write { pv, at, what: Payload::Own(_), .. } => places.contains(&(*pv, *at)),
+            _ => false,
+        })
     }
 
     /// Takes a flush of a PV that is under way.

@@ -14,6 +14,7 @@ mod devices;
 mod pace;
 mod parting;
 mod quiet;
+mod sums;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());
 const STEP: u64 = 16 << 10;

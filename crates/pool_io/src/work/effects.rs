@@ -162,6 +162,7 @@ impl Work {
                 let (then, whose) = match to {
                     Reader::Pool => (Then::Bytes, Whose::Pool),
                     Reader::Check => (Then::Bytes, Whose::Copy),
+                    Reader::Verified => (Then::Bytes, self.whose(true)),
                     Reader::Client { tag, from } => {
                         (Then::Client { ask: tag, from }, self.whose(true))
                     }
@@ -177,7 +178,10 @@ impl Work {
                 let what = (op, Then::Done, Whose::Pool);
                 self.begin(engine, pv, OpKind::Flush, (0, 0), None, what);
             }
-            Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => {}
+            Effect::Zero { .. }
+            | Effect::Give { .. }
+            | Effect::Drain { .. }
+            | Effect::Answer { .. } => {}
         }
     }
 
@@ -214,6 +218,12 @@ impl Work {
         }
     }
 
+    pub(super) fn bring(&mut self, tag: u64, from: u64, bytes: &[u8]) {
+        if let Some(Asker::Lane(ask)) = self.asks.get(&tag) {
+            ask.put_bytes(from, bytes);
+        }
+    }
+
     pub(super) fn zero(&mut self, tag: u64, from: u64, bytes: u64) {
         if let Some(Asker::Lane(ask)) = self.asks.get(&tag) {
             ask.zero(from, bytes);
@@ -226,7 +236,10 @@ fn of_effect(effect: &Effect) -> Option<u16> {
     match effect {
         Effect::Write { pv, .. } | Effect::Read { pv, .. } | Effect::Flush { pv, .. } => Some(*pv),
         Effect::Copy { from, .. } => Some(from.0),
-        Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => None,
+        Effect::Zero { .. }
+        | Effect::Give { .. }
+        | Effect::Drain { .. }
+        | Effect::Answer { .. } => None,
     }
 }
 

@@ -14,6 +14,9 @@ pub struct LuSpec {
     /// Space for all of it is set aside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thick: bool,
+    /// Its data has checksums; of one that is there its pool says whether it has.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checksums: bool,
     /// The tier of its pool that it is made in; else the first. Of one that is there it says nothing: its pool does ([`crate::PoolSpec::placed`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
@@ -38,6 +41,7 @@ impl LuSpec {
         LuSpec {
             pool: pool.to_owned(),
             thick: false,
+            checksums: false,
             tier: None,
             snapshot: None,
             fresh: false,
@@ -49,11 +53,12 @@ impl LuSpec {
 
 impl Kind for LuSpec {
     fn change(&self, then: &LuSpec) -> Change {
-        let LuSpec { pool, thick, tier, snapshot, fresh, asked, identity } = self;
+        let LuSpec { pool, thick, checksums, tier, snapshot, fresh, asked, identity } = self;
         gravest([
             (Change::Recreate, *pool != then.pool),
             // What is told of its making says nothing about one that is there.
             (Change::Same, *thick != then.thick),
+            (Change::Same, *checksums != then.checksums),
             (Change::Same, *tier != then.tier),
             (Change::Same, *snapshot != then.snapshot),
             (Change::Same, *fresh != then.fresh),

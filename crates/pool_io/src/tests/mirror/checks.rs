@@ -8,15 +8,15 @@ use pool::{Fault, Finding, FindingKind};
 use super::*;
 use crate::{ChecksView, ScrubView};
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// 4 KiB that are nowhere else.
-fn page(number: u64) -> Vec<u8> {
+pub(super) fn page(number: u64) -> Vec<u8> {
     (number + 1).to_le_bytes().repeat(512)
 }
 
 /// Where these pages are in what a PV has.
-fn places(content: &[u8], pages: u64) -> Vec<u64> {
+pub(super) fn places(content: &[u8], pages: u64) -> Vec<u64> {
     let mut places = vec![None; pages as usize];
     for (at, found) in (0..).step_by(PAGE as usize).zip(content.chunks(PAGE as usize)) {
         let number = u64::from_le_bytes(found[..8].try_into().unwrap());
@@ -28,7 +28,7 @@ fn places(content: &[u8], pages: u64) -> Vec<u64> {
 }
 
 #[track_caller]
-fn scrub(pool: &PoolHandle, id: u64) -> ScrubView {
+pub(super) fn scrub(pool: &PoolHandle, id: u64) -> ScrubView {
     let mut now = pool.scrub(id).unwrap();
     wait_for("the scrub is over", || {
         now = pool.scrub(id).unwrap();
@@ -39,7 +39,7 @@ fn scrub(pool: &PoolHandle, id: u64) -> ScrubView {
     now
 }
 
-fn sorted(found: &ChecksView) -> Vec<Finding> {
+pub(super) fn sorted(found: &ChecksView) -> Vec<Finding> {
     let mut all: Vec<Finding> = found.last.iter().copied().collect();
     all.sort();
     all

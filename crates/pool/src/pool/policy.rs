@@ -1,0 +1,34 @@
+//! What a shell chooses.
+
+#[cfg(doc)]
+use super::Pool;
+
+/// What is a matter of taste.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// A checkpoint is made when the journal has so many blocks since the last; at most half of the journal is used for them.
+    pub checkpoint_blocks: u64,
+    /// … or when so many home records have changed.
+    pub checkpoint_homes: usize,
+    /// The shell keeps of layers what a successor has to know. Without it no pool that has layers is opened.
+    pub layers: bool,
+    /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
+    pub held_parts: usize,
+    /// Chunks that get at once what a leg of them missed, besides those that somebody waits for.
+    pub mends: usize,
+    /// Blocks of chunks that move or miss a leg are copied when the shell lets them ([`Pool::let_copy`]), and not at once.
+    pub paced: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            checkpoint_blocks: 8192,
+            checkpoint_homes: 4096,
+            layers: false,
+            held_parts: 512,
+            mends: 2,
+            paced: false,
+        }
+    }
+}
