@@ -227,6 +227,9 @@ impl Link for SocketLink {
             Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
                 (18, "have tiers in storage pools")
             }
+            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. }) if lu.checksums => {
+                (21, "keep checksums of LUs")
+            }
             Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
                 if lu.tier.unwrap_or(0) != 0 =>
             {

@@ -31,7 +31,7 @@ pub const VERSION: u32 = 2;
 /// 19: uplinks by AF_XDP sockets ([`spec::UplinkKind::Xdp`]), and what they are like ([`UplinkStatus::way`]).
 /// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]); uplinks with a channel of their own
 /// ([`UplinkSpec::thread`]).
-/// 21: what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
+/// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 pub const MINOR: u32 = 21;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -535,6 +535,10 @@ fn is_nothing(bytes: &u64) -> bool {
     *bytes == 0
 }
 
+fn is_not(it: &bool) -> bool {
+    !*it
+}
+
 fn is_active(state: &PvState) -> bool {
     *state == PvState::Active
 }
@@ -550,6 +554,9 @@ pub struct LuStatus {
     pub mapped_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// What it holds has checksums.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub checksums: bool,
     /// Its tier.
     #[serde(default, skip_serializing_if = "is_first")]
     pub tier: u8,

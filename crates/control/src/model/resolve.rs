@@ -162,6 +162,7 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
         }
         Some(words::VolumeKind::Lu) => LuSpec {
             thick: attr::volume::THICK.value(set),
+            checksums: attr::volume::CHECKSUMS.value(set),
             ..LuSpec::of(attr::volume::POOL.of(set).unwrap_or_default())
         }
         .into(),

@@ -160,6 +160,9 @@ pub struct LuView {
     pub used_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+    /// What it holds has checksums.
+    #[serde(default)]
+    pub checksums: bool,
     /// Its tier.
     #[serde(default)]
     pub tier: String,
@@ -293,6 +296,7 @@ impl PoolView {
             size_bytes: lu.bytes,
             used_bytes: lu.mapped_bytes,
             thick: lu.thick,
+            checksums: lu.checksums,
             tier: tier_name(lu.tier),
             astray_bytes: lu.astray_bytes,
             shares: lu.shares,

@@ -412,6 +412,7 @@ impl OpenPool {
             bytes: u64::from(lu.chunks) * CHUNK,
             mapped_bytes: u64::from(lu.allocated) * CHUNK,
             thick: lu.thick,
+            checksums: lu.sums,
             tier: lu.tier,
             astray_bytes: u64::from(lu.astray) * CHUNK,
             origin: lu.origin,

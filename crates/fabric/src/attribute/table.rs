@@ -64,6 +64,9 @@ objects! {
             "The storage pool of an LU.";
         THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
+        CHECKSUMS of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
+            "Keep a checksum of each 4 KiB of what has not been written for a minute: what is read of that is what was written, from the other failure group where one has something else, or an error. \
+             Only in a pool with two failure groups; such an LU has no snapshots.";
         TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Live, "",
             "The tier of its pool that it is cut from: disks of one kind. `trunkline tier list` has those that there are. Set to another, what it has moves there while clients work.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",

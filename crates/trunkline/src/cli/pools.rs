@@ -20,7 +20,8 @@ enum LuVerb {
 Examples:
   trunkline lu create lu0 --pool p0 --size 10GiB
   trunkline lu create db --pool p0 --size 200GiB --thick
-  trunkline lu create log --pool p0 --size 20GiB --tier fast")]
+  trunkline lu create log --pool p0 --size 20GiB --tier fast
+  trunkline lu create ledger --pool safe --size 1TiB --checksums")]
     Create(LuArgs),
     /// List LUs
     #[command(visible_alias = "ls")]
@@ -113,6 +114,9 @@ struct LuArgs {
     /// Set all of its space aside now, instead of taking it as it is written
     #[arg(long)]
     thick: bool,
+    /// Keep a checksum of each 4 KiB, and hold what is read against it; in a pool with a mirror, and without snapshots
+    #[arg(long)]
+    checksums: bool,
     /// The tier of the pool that it is cut from; else the pool's default tier
     #[arg(long, value_name = "TIER")]
     tier: Option<String>,
@@ -415,7 +419,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
     Ok(ObjectCommand { object, verb })
 }
 
-fn create(LuArgs { new, pool, size, thick, tier }: LuArgs) -> Verb {
+fn create(LuArgs { new, pool, size, thick, checksums, tier }: LuArgs) -> Verb {
     let mut attributes = Attributes::new();
     let text = |value: &str| Value::Text(value.to_owned());
     let named = [
@@ -429,6 +433,9 @@ fn create(LuArgs { new, pool, size, thick, tier }: LuArgs) -> Verb {
     }
     if thick {
         attributes.insert(attr::volume::THICK.name.to_owned(), Value::Switch(true));
+    }
+    if checksums {
+        attributes.insert(attr::volume::CHECKSUMS.name.to_owned(), Value::Switch(true));
     }
     Verb::Create(new, attributes)
 }

@@ -126,13 +126,14 @@ pub(super) fn lu_table(lus: &[LuView], with_tiers: bool) -> String {
     let rows = lus.iter().map(|lu| {
         let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
         let kind = if lu.thick { "thick" } else { "thin" };
+        let kind = if lu.checksums { format!("{kind}, checksums") } else { kind.to_owned() };
         let kind = match &lu.detaching {
             Some(moves) => format!("{kind}, being detached: {}", moves.text()),
             None if lu.astray_bytes > 0 => {
                 format!("{kind}, {} still elsewhere", format_size(lu.astray_bytes))
             }
             None if lu.shares => format!("{kind}, shares"),
-            None => kind.to_owned(),
+            None => kind,
         };
         let volume = lu.volume.clone().unwrap_or_else(|| "nobody's".to_owned());
         let mut row = vec![volume, lu.number.to_string(), size, used];
@@ -468,6 +469,7 @@ mod tests {
             size_bytes: 1 << 30,
             used_bytes: 1 << 28,
             thick: true,
+            checksums: false,
             tier: "fast".to_owned(),
             astray_bytes: 1 << 27,
             shares: false,

@@ -107,3 +107,41 @@ fn a_scrub_tells_what_differs_and_keeps_what_it_found() {
     assert!(told.contains("nothing is wrong"), "{told}");
     assert!(!server.ok("lu explain lu0").contains("differ"));
 }
+
+/// Whether a PV has a record of checksums.
+fn has_sums(path: &Path) -> bool {
+    let content = std::fs::read(path).unwrap();
+    content.chunks(PAGE).any(|page| page.starts_with(b"TLPOOLCS"))
+}
+
+#[test]
+fn what_a_disk_has_changed_of_an_lu_with_checksums_is_seen_by_nobody_and_mended() {
+    let server = Server::start(&[]);
+    let pvs = ["a", "b"].map(|name| pv(&server, name, 12));
+    let [first, second] = pvs.each_ref().map(|path| path.display().to_string());
+    server.ok(&format!("pool create p0 --pvs {first} --mirror {second}"));
+    server.ok("lu create lu0 --pool p0 --size 60MiB --checksums");
+    refused(&server, "snapshot create s --volumes lu0", "has checksums, and no snapshots");
+    assert!(server.ok("pool show p0").contains("thin, checksums"));
+    server.ok("adapter create a0 --volume lu0");
+    let mut client = Client::of(&server, "a0");
+    let blocks: Vec<(u64, u8)> = (0..64).map(|n| (n * 3, 0xa7)).collect();
+    client.write(&blocks, true);
+    // When nobody has written for half a minute. Then a checkpoint says so.
+    server.until("there are checksums", |_| pvs.iter().all(|path| has_sums(path)));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mut found = 0;
+    for path in &pvs {
+        assert_eq!(change(path, 0xa7), 64);
+        found += 64;
+        let numbers: Vec<u64> = blocks.iter().map(|(block, _)| *block).collect();
+        for _ in 0..4 {
+            assert!(client.read(&numbers).iter().all(|value| *value == 0xa7));
+        }
+        server.ok("pool scrub p0");
+        let checks = pool(&server)["space"]["checks"].clone();
+        assert_eq!((&checks["repaired"], &checks["differs"]), (&found.into(), &0.into()));
+        assert!(server.ok("pool scrub p0").contains("nothing is wrong"));
+    }
+    server.until("it is told", |server| server.ok("events --of p0").contains("pv_repaired"));
+}

@@ -35,6 +35,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             bytes: 8000,
             mapped_bytes: 3000,
             thick: false,
+            checksums: false,
             tier: 0,
             astray_bytes: 0,
             origin: None,
@@ -192,6 +193,30 @@ async fn a_data_plane_of_an_earlier_version_is_asked_for_no_mirror() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn checksums_are_of_lus_of_mirrored_pools_which_have_no_snapshots() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    mirrored(&bench).await;
+    let plain = json!({ "name": "q", "attributes": { "pvs": bench.dir.path().join("q") } });
+    assert!(bench.call("POST", "/v1/pools", plain).await.0 < 300);
+    let lu = async |name: &str, pool: &str| {
+        let set = json!({ "kind": "lu", "pool": pool, "size": "64MiB", "checksums": true });
+        bench.call("POST", "/v1/volumes", json!({ "name": name, "attributes": set })).await
+    };
+    let (code, told) = lu("one", "q").await;
+    assert!(code == 400 && told.to_string().contains("only in a pool with two failure"), "{told}");
+    let (code, told) = lu("two", "p").await;
+    assert!(code < 300, "{told}");
+    let snapshot = json!({ "name": "s", "attributes": { "volumes": "two" } });
+    let (code, told) = bench.call("POST", "/v1/snapshots", snapshot).await;
+    assert!(code == 400 && told.to_string().contains("checksums, and no snapshots"), "{told}");
+    // It stays what it was made as.
+    let body = json!({ "attributes": { "checksums": false } });
+    assert!(bench.call("PATCH", "/v1/volumes/two", body).await.0 >= 400);
+    assert_eq!(bench.get("/v1/volumes/two").await["attributes"]["checksums"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pool_gets_no_second_failure_group_later_and_keeps_the_one_it_has() {
     let bench = Bench::new().await;
     bench.disk().await;
@@ -220,6 +245,7 @@ fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
         bytes: 1 << 30,
         mapped_bytes: 0,
         thick: false,
+        checksums: false,
         tier: 0,
         astray_bytes: 0,
         origin,

@@ -73,9 +73,12 @@ pub fn word(kind: FoundKind) -> &'static str {
 pub fn counts([differs, repaired, unreadable, lost]: [u64; 4]) -> String {
     let all = [
         (differs, "differ between the failure groups"),
-        (lost, "cannot be read on any PV"),
+        (lost, "cannot be read on any PV, or are not what was written"),
         (unreadable, "cannot be read on one PV, also after they were written there again"),
-        (repaired, "could not be read on one PV, and were written there again"),
+        (
+            repaired,
+            "could not be read on one PV, or were not what was written, and were written there again",
+        ),
     ];
     let some = all.iter().filter(|(count, _)| *count > 0);
     let some: Vec<String> = some.map(|(count, what)| format!("{count} {what}")).collect();

@@ -85,8 +85,30 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             return Err(ApiError::invalid(problem).on(attr::volume::TIER.name).help(help));
         }
     }
+    checksums(desired, paths)?;
     snapshots(desired)?;
     one_dataplane(desired)
+}
+
+/// There are checksums where there are two copies.
+fn checksums(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
+    let lus = desired[Object::Volume].iter();
+    for (name, set) in lus.filter(|(_, set)| attr::volume::CHECKSUMS.value(set)) {
+        let refuse = |problem: &str, help: &str| {
+            let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
+            Err(refusal.on(attr::volume::CHECKSUMS.name).help(help))
+        };
+        if attr::volume::SNAPSHOT.is_set(set) {
+            let problem = "a clone has no checksums, since it shares what it holds";
+            return refuse(problem, "leave `checksums` out");
+        }
+        let pool = pools::pool_of(set).and_then(|pool| desired[Object::Pool].get(pool));
+        if pool.is_some_and(|pool| pools::mirror(pool, paths).is_empty()) {
+            let problem = "there are checksums only in a pool with two failure groups";
+            return refuse(problem, "take a pool with `mirror`, or leave `checksums` out");
+        }
+    }
+    Ok(())
 }
 
 fn listed(names: &[&str]) -> String {
@@ -157,6 +179,10 @@ fn snapshots(desired: &Desired) -> Result<(), ApiError> {
                 let problem = format!("volume `{volume}` is no LU");
                 return refuse(problem, "only LUs of storage pools have snapshots");
             };
+            if attr::volume::CHECKSUMS.value(of) {
+                let problem = format!("LU `{volume}` has checksums, and no snapshots");
+                return refuse(problem, "make a copy of it in the guest");
+            }
             pools.insert(pool, volume);
         }
         if pools.len() > 1 {

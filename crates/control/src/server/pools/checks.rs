@@ -56,7 +56,7 @@ impl PoolView {
                 (
                     "lost",
                     last.lost,
-                    "cannot be read on any PV",
+                    "cannot be read on any PV, or are not what was written",
                     "Whoever reads them gets an error.",
                     "What is written there anew can be read again, if the disks can write it. Restore it from a backup, and look at the disks.",
                 ),

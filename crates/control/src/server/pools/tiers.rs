@@ -108,6 +108,7 @@ mod tests {
             bytes: 500,
             mapped_bytes,
             thick,
+            checksums: false,
             tier,
             astray_bytes,
             origin,

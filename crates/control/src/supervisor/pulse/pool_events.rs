@@ -95,7 +95,7 @@ fn found(earlier: Option<&PoolStatus>, pool: &PoolStatus, now: &Status) -> Vec<T
             FoundKind::Repaired => (
                 Kind::PvRepaired,
                 format!(
-                    "{place} could not be read on PV {pvs}, and were written there again from the other failure group"
+                    "{place} could not be read on PV {pvs}, or were not what was written, and were written there again from the other failure group"
                 ),
             ),
             FoundKind::Unreadable => (
@@ -104,9 +104,10 @@ fn found(earlier: Option<&PoolStatus>, pool: &PoolStatus, now: &Status) -> Vec<T
                     "{place} cannot be read on PV {pvs}, also after they were written there again; the other failure group has them"
                 ),
             ),
-            FoundKind::Lost => {
-                (Kind::BlockLost, format!("{place} cannot be read on any PV ({pvs})"))
-            }
+            FoundKind::Lost => (
+                Kind::BlockLost,
+                format!("{place} cannot be read on any PV, or are not what was written ({pvs})"),
+            ),
         };
         let pv = block.pvs.first().map(|pv| pv.display().to_string());
         Told { kind, pool: pool.spec.name.clone(), pv, message }
