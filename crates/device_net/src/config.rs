@@ -1,7 +1,7 @@
 //! Features and the configuration space (virtio 1.3, clauses 5.1.3 and 5.1.4).
 //!
 //! What filters frames by address or VLAN and what switches offloads while the driver runs stays with the front end: the control queue is its. So
-//! CTRL_VQ and what depends on it is not offered here.
+//! CTRL_VQ and what depends on it is not offered here (docs/adr/0030-no-control-queue-is-offered.md).
 
 use spec::EthernetSpec;
 use switch::Offloads;
