@@ -214,7 +214,7 @@ pub trait Handler: Sized + 'static {
     fn rest(&mut self, _queue: &RunningQueue, _now: u64) {}
 
     /// The queue was woken, and has begun what it may of the commands that are held.
-    fn woken(&mut self, _queue: &RunningQueue) {}
+    fn woken(&mut self, _io: &mut Io, _queue: &mut RunningQueue) {}
 
     /// A head was taken, admitted, and its chain is in its command's slot or list.
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked);

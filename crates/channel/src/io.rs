@@ -223,7 +223,7 @@ impl Io {
         self.opening
     }
 
-    /// In [`Handler::open`]: what wakes the queue when it waits for command elements; [`Handler::woken`] follows. A queue that is gone by
+    /// In [`Handler::open`]: what wakes the queue when it waits for command elements, or for something else of other threads; [`Handler::woken`] follows. A queue that is gone by
     /// then is none, and one that has its place looks for nothing.
     #[must_use]
     pub fn wake(&self) -> Wake {

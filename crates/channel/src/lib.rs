@@ -56,6 +56,7 @@ pub mod mailbox;
 mod off_path;
 pub mod price;
 mod queue;
+pub mod room;
 pub mod single;
 mod sync;
 pub mod wait;

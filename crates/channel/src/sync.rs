@@ -1,11 +1,15 @@
 //! The primitives of the hand-overs, replaced by loom's in its models, and threads, each of which is a turn-taker in a simulation.
 
 #[cfg(feature = "loom")]
-pub(crate) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(feature = "loom")]
+pub(crate) use loom::sync::{Condvar, Mutex};
 #[cfg(feature = "sim")]
 use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(feature = "loom"))]
-pub(crate) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(not(feature = "loom"))]
+pub(crate) use std::sync::{Condvar, Mutex};
 
 /// A thread of a channel's or an attendant's.
 #[cfg(not(feature = "sim"))]

@@ -84,8 +84,8 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.rest(queue, now)),+ }
             }
 
-            fn woken(&mut self, queue: &RunningQueue) {
-                match self { $(AnyHandler::$name(handler) => handler.woken(queue)),+ }
+            fn woken(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+                match self { $(AnyHandler::$name(handler) => handler.woken(io, queue)),+ }
             }
 
             #[inline]

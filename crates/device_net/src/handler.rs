@@ -98,7 +98,7 @@ impl Handler for NetHandler {
         let (number, size) = (queue.number / 2, queue.ring.size());
         let header = header_bytes(features);
         if queue.number % 2 == 1 {
-            let sender = Sender::new(replica, port, number, header, size);
+            let sender = Sender::new(replica, port, number, header, size, io);
             let handler = NetHandler(Side::Tx(Box::new(sender)));
             let lists = (BATCH, LIST_SEGMENTS);
             return Ok(Opened { handler, lists, pulls: false, owes: false, rereads: false });
@@ -114,7 +114,19 @@ impl Handler for NetHandler {
         match &mut self.0 {
             Side::Rx(receiver) => receiver.waiting.close(),
             Side::Uplink(uplink) => uplink.close(),
-            Side::Tx(_) => {}
+            Side::Tx(sender) => sender.close(),
+        }
+    }
+
+    /// A sender takes nothing while a frame of its waits for room.
+    #[inline]
+    fn pauses(&mut self) -> bool {
+        matches!(&self.0, Side::Tx(sender) if sender.waits())
+    }
+
+    fn woken(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        if let Side::Tx(sender) = &mut self.0 {
+            sender.woken(io, queue);
         }
     }
 
@@ -143,8 +155,8 @@ impl Handler for NetHandler {
         unreachable!("a device without lanes")
     }
 
-    fn try_again(&mut self, _: &mut Io, _: &mut RunningQueue, _: Head) {
-        unreachable!("a device that parks nothing")
+    fn try_again(&mut self, io: &mut Io, queue: &mut RunningQueue, _: Head) {
+        self.sender().try_again(io, queue);
     }
 
     fn message(

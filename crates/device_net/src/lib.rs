@@ -29,7 +29,8 @@
 //! index is where a server goes on that takes over after a death.
 //!
 //! A frame that finds no buffers, or comes from another channel, goes into the queue's *inbox*: [`INBOX_FRAMES`] *parcels* that belong to that
-//! queue. Who never posts buffers holds up its own inbox and nothing else; a frame for a full one is dropped and counted.
+//! queue. Who never posts buffers holds up its own inbox and nothing else; a frame for a full one is dropped and counted, unless it is full only since its channel had no turn: then the sender waits for it, a
+//! millisecond at most (`patience`).
 //!
 //! # Order
 //!
@@ -47,8 +48,10 @@ pub mod config;
 mod copy;
 mod device;
 mod handler;
+mod held;
 mod line;
 mod network;
+mod patience;
 mod receive;
 mod replica;
 mod talks;

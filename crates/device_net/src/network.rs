@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use channel::elements::Wake;
+use channel::room::Waiters;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting, clock};
 use switch::{
@@ -15,6 +16,7 @@ use switch::{
 
 use crate::INBOX_FRAMES;
 use crate::copy::{Place, Source};
+use crate::patience::{Bells, PATIENCE_NS};
 use crate::talks::Talks;
 use crate::trace::{Decision, Event, Tracer, Watch};
 use crate::waiting::{Frame, put};
@@ -42,7 +44,9 @@ impl Networks {
         }
         let (version, members) = (AtomicU64::new(1), Mutex::default());
         let (tracer, moved) = (Mutex::default(), Mutex::default());
-        let network = Arc::new(Network { version, members, tracer, moved });
+        let (bells, patience_ns) = (Bells::default(), AtomicU64::new(PATIENCE_NS));
+        let network = Network { version, members, tracer, moved, bells, patience_ns };
+        let network = Arc::new(network);
         networks.insert(name.to_owned(), Arc::downgrade(&network));
         network
     }
@@ -69,6 +73,10 @@ pub struct Network {
     tracer: Mutex<Option<Arc<Tracer>>>,
     /// Stations that have moved, and whose addresses others have yet to hear of.
     moved: Mutex<VecDeque<Moved>>,
+    /// What wakes those who wait for room in an inbox.
+    pub(crate) bells: Bells,
+    /// How long they wait at most.
+    pub(crate) patience_ns: AtomicU64,
 }
 
 /// A station that is behind another port now. One channel alone may not know its addresses: it has queues of the network since a moment ago, or what it is to
@@ -393,6 +401,16 @@ impl Asks {
     }
 }
 
+impl Port {
+    /// Those of a place look again whether there is room in an inbox of this port.
+    #[cold]
+    pub(crate) fn ring_sender(&self, place: u32) {
+        if let Some(network) = self.network.upgrade() {
+            network.bells.ring(place);
+        }
+    }
+}
+
 /// No deadline.
 pub(crate) const FOR_EVER: u64 = u64::MAX;
 
@@ -421,6 +439,10 @@ pub(crate) struct Pair {
     pub(crate) rung: AtomicBool,
     /// It waits for buffers.
     pub(crate) starved: AtomicBool,
+    /// Those who wait for room in the inbox.
+    pub(crate) waiters: Waiters,
+    /// One of them has waited in vain since the queue has looked into it.
+    pub(crate) stands_still: AtomicBool,
     /// Of an uplink: the version of the network by which everything was judged that is on its way to the kernel or will be.
     pub(crate) settled: AtomicU64,
     /// Of an uplink: VLANs whose stations are to be announced.

@@ -118,6 +118,17 @@ impl Receiver {
         queue: &mut RunningQueue,
         around: &mut Around<'_, W>,
     ) -> Result<(), QueueError> {
+        let drained = self.deliver_all(io, queue, around);
+        self.waiting.looked();
+        drained
+    }
+
+    fn deliver_all<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        around: &mut Around<'_, W>,
+    ) -> Result<(), QueueError> {
         self.give_back_old(io, queue);
         self.waiting.count_left(queue);
         loop {

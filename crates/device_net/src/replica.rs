@@ -128,6 +128,25 @@ impl Replica {
         self.version
     }
 
+    /// The network.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Whether a port is as it was when this version was taken over.
+    pub(crate) fn is_as_of(&self, port: PortId, version: u64) -> bool {
+        let place = self.ports.get(usize::from(port.0)).and_then(Option::as_ref);
+        place.is_some_and(|place| place.revision < version)
+    }
+
+    /// Of which pair the inbox is that a frame waits in for a port, as [`Replica::way_to`] leads there.
+    pub(crate) fn inbox_of(&self, port: PortId, number: u16) -> Option<(Arc<Port>, u16)> {
+        match self.way_to(port, number)? {
+            Way::Away(port, pair) => Some((port, pair)),
+            Way::Here(_, pair) => Some((self.port(port)?, pair)),
+        }
+    }
+
     /// Who watches frames. To be asked for once in a batch of them.
     pub(crate) fn tracer(&self) -> Option<Arc<Tracer>> {
         self.tracer.clone()

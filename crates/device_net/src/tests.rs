@@ -1,5 +1,7 @@
 use super::*;
 
+mod pressure;
+
 #[test]
 fn each_reason_has_the_counter_of_its_word() {
     for reason in Reason::ALL {

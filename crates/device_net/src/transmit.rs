@@ -1,12 +1,14 @@
-//! A TX queue inside its channel: frames are judged, forwarded, and handed over.
+//! A TX queue inside its channel: frames are judged, forwarded, and handed over. One that finds no room at its destination may wait for it ([`crate::held`]).
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
+use channel::elements::Wake;
 use channel::{Io, NO_PART, Peers, RunningQueue};
-use memory::IoBuf;
+use memory::{IoBuf, clock};
 use protocol::stats::QueueCounter;
 use switch::{Egress, HEAD_BYTES, NetHeader, Offload, Reason, View};
 use vring::Head;
@@ -14,6 +16,7 @@ use vring::Head;
 use crate::copy::Source;
 use crate::counter_of;
 use crate::handler::{NetHandler, Side};
+use crate::held::{Held, go_on};
 use crate::network::Port;
 use crate::receive::SEGMENTS;
 use crate::replica::{Replica, Way};
@@ -27,11 +30,16 @@ pub(crate) struct Sender {
     port: Arc<Port>,
     pair: u16,
     header: usize,
-    /// Heads that were taken in this turn, with their buffers; none: a chain that breaks the rules.
+    /// Heads that were taken and not given back, with their buffers; none: a chain that breaks the rules.
     taken: Vec<(Head, Option<usize>)>,
+    /// The turn's relay was asked for.
+    asked: bool,
+    held: Box<Held>,
     bufs: Vec<IoBuf>,
     to: Vec<Egress>,
     teller: Teller,
+    /// What wakes the queue itself.
+    wake: Wake,
 }
 
 impl Sender {
@@ -41,18 +49,34 @@ impl Sender {
         pair: u16,
         header: usize,
         size: u16,
+        io: &Io,
     ) -> Sender {
         port.pairs[usize::from(pair)].sent.store(true, Relaxed);
+        let held = Box::new(Held::new(replica.borrow().network().bells.hang(io.wake())));
         Sender {
             replica,
             port,
             pair,
             header,
             taken: Vec::with_capacity(usize::from(size)),
+            asked: false,
+            held,
             bufs: Vec::with_capacity(SEGMENTS),
             to: Vec::new(),
             teller: Teller::default(),
+            wake: io.wake(),
         }
+    }
+
+    /// The channel has the queue no more.
+    pub(crate) fn close(&mut self) {
+        self.replica.borrow().network().bells.take_down(self.held.bell);
+    }
+
+    /// Whether it waits for room, and takes no more heads meanwhile.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        self.held.until_ns.is_some()
     }
 
     /// A head was taken; of a sound chain, that many buffers are the frame's.
@@ -63,10 +87,34 @@ impl Sender {
         head: Head,
         readable: Option<usize>,
     ) {
-        if self.taken.is_empty() {
+        self.taken.push((head, readable));
+        // One that has waited for a list comes although the queue waits for room, and waits as well.
+        if !self.waits() {
+            self.ask_for_relay(io, queue);
+        }
+    }
+
+    fn ask_for_relay(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        if !self.asked {
+            self.asked = true;
             io.relay(queue);
         }
-        self.taken.push((head, readable));
+    }
+
+    /// There may be room.
+    pub(crate) fn woken(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        if self.waits() && !self.asked {
+            let (head, _) = self.taken[0];
+            io.stop_waiting(queue, std::iter::once(head));
+            self.ask_for_relay(io, queue);
+        }
+    }
+
+    /// It has waited long enough.
+    pub(crate) fn try_again(&mut self, io: &mut Io, queue: &mut RunningQueue) {
+        self.ask_for_relay(io, queue);
+        // It takes heads again after that.
+        (self.wake)();
     }
 
     /// Sends what was taken.
@@ -76,6 +124,7 @@ impl Sender {
         queue: &mut RunningQueue,
         peers: &mut dyn Peers<NetHandler>,
     ) {
+        self.asked = false;
         let replica = Rc::clone(&self.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
@@ -84,6 +133,7 @@ impl Sender {
         unless!(tracer, watch => self.send_all(io, queue, peers, at, watch));
     }
 
+    /// Sends all, or as far as there is room.
     fn send_all<W: Watch>(
         &mut self,
         io: &mut Io,
@@ -93,7 +143,8 @@ impl Sender {
         watch: W,
     ) {
         let mut taken = std::mem::take(&mut self.taken);
-        for (head, readable) in taken.drain(..) {
+        let mut done = 0;
+        for (head, readable) in taken.iter().copied() {
             let judged = match readable {
                 Some(readable) => {
                     let command = queue.command(head);
@@ -102,7 +153,13 @@ impl Sender {
                     let (port, pair, header) = (&*self.port, self.pair, self.header);
                     let teller = &mut self.teller;
                     let sent = Sent { port, pair, bufs: &self.bufs, header, teller };
-                    send(io, queue, peers, (&mut *replica, now_ns, watch), sent, &mut self.to)
+                    let at = (&mut *replica, now_ns, watch);
+                    match self.held.until_ns.take() {
+                        None => {
+                            send(io, queue, peers, at, sent, &mut self.to, Some(&mut self.held))
+                        }
+                        Some(_) => go_on(io, queue, peers, at, sent, &mut self.held),
+                    }
                 }
                 None => {
                     queue.count(QueueCounter::BadChains, 1);
@@ -119,6 +176,10 @@ impl Sender {
                     Err(Reason::GuestMemory)
                 }
             };
+            if let Some(until_ns) = self.held.until_ns {
+                io.pause_until(queue, head, moment_of(until_ns, now_ns));
+                break;
+            }
             match judged {
                 Ok(bytes) => {
                     queue.count(QueueCounter::TxFrames, 1);
@@ -127,9 +188,17 @@ impl Sender {
                 Err(reason) => queue.count(counter_of(reason), 1),
             }
             io.settle(queue, head, NO_PART, 0);
+            done += 1;
         }
+        taken.drain(..done);
         self.taken = taken;
     }
+}
+
+/// The moment `at_ns` of a clock that shows `now_ns`.
+#[cold]
+fn moment_of(at_ns: u64, now_ns: u64) -> Instant {
+    clock::instant() + Duration::from_nanos(at_ns.saturating_sub(now_ns))
 }
 
 /// A frame that somebody has sent, behind its header.
@@ -146,7 +215,7 @@ pub(crate) struct Sent<'a> {
     pub(crate) teller: &'a mut Teller,
 }
 
-/// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
+/// Sends a frame to all that get it; how many bytes it has. An error is for all of them. Where its sender can wait it may wait for room, which `held` says then.
 pub(crate) fn send<W: Watch>(
     io: &mut Io,
     queue: &RunningQueue,
@@ -154,6 +223,7 @@ pub(crate) fn send<W: Watch>(
     (replica, now_ns, watch): (&mut Replica, u64, W),
     Sent { port, pair, bufs, header, teller }: Sent<'_>,
     to: &mut Vec<Egress>,
+    mut held: Option<&mut Held>,
 ) -> Result<usize, Reason> {
     let from = port.id;
     let talks = &port.pairs[usize::from(pair)].talks;
@@ -199,45 +269,70 @@ pub(crate) fn send<W: Watch>(
         },
     });
     let (view, offload) = forwarded?;
-    for egress in &*to {
+    for (index, egress) in to.iter().enumerate() {
         let frame = Frame { from, view, source, offload, egress: *egress, number };
-        let at = (&mut *replica, now_ns, watch);
         let told = |to| teller.note(talks, egress.port, to);
-        if let Err(reason) = hand_over(io, (queue, peers), at, &frame, pair, told) {
-            replica.switch.lost(egress.port, reason);
-            // Who is watched has lost nothing.
-            let reason = if egress.mirror { Reason::MirrorCopy } else { reason };
-            queue.count(counter_of(reason), 1);
-            let switch = &mut replica.switch;
-            Around { switch, watch }.note(&frame, Decision::Lost(reason));
+        let mut handed =
+            hand_over(io, (queue, peers), (&mut *replica, now_ns, watch), &frame, pair, Some(told));
+        if handed == Err(Reason::FullRing)
+            && let Some(held) = held.as_deref_mut()
+        {
+            let at = (&mut *replica, now_ns, watch);
+            match held.wait(io, (queue, peers), at, &frame, pair, &to[index..]) {
+                Some(result) => handed = result,
+                None => break,
+            }
+        }
+        if let Err(reason) = handed {
+            lose(queue, Around { switch: &mut replica.switch, watch }, &frame, reason);
         }
     }
     Ok(view.len())
 }
 
-/// Hands a frame to a queue of its destination, which counts what becomes of it from then on. Who keeps the sender's table is told the number of its pair.
-fn hand_over<W: Watch>(
+/// Counts a frame that did not get into the hands of one of its destinations.
+#[cold]
+pub(crate) fn lose<W: Watch>(
+    queue: &RunningQueue,
+    around: Around<'_, W>,
+    frame: &Frame<'_>,
+    reason: Reason,
+) {
+    let Frame { egress, .. } = frame;
+    around.switch.lost(egress.port, reason);
+    // Who is watched has lost nothing.
+    let reason = if egress.mirror { Reason::MirrorCopy } else { reason };
+    queue.count(counter_of(reason), 1);
+    around.note(frame, Decision::Lost(reason));
+}
+
+/// Hands a frame to a queue of its destination, which counts what becomes of it from then on. Who keeps the sender's table is told the number of its pair, and a limit admits it,
+/// but not if it is handed over again.
+pub(crate) fn hand_over<W: Watch>(
     io: &mut Io,
     (sender, peers): (&RunningQueue, &mut dyn Peers<NetHandler>),
     (replica, now_ns, watch): (&mut Replica, u64, W),
     frame: &Frame<'_>,
     number: u16,
-    told: impl FnOnce(u16),
+    first: Option<impl FnOnce(u16)>,
 ) -> Result<(), Reason> {
     let way = replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)?;
-    replica.switch.admits(now_ns, frame.egress, frame.view.len())?;
+    if let Some(told) = first {
+        replica.switch.admits(now_ns, frame.egress, frame.view.len())?;
+        told(match way {
+            Way::Away(_, number) | Way::Here(_, number) => number,
+        });
+    }
     let around = &mut Around { switch: &mut replica.switch, watch };
     match way {
         Way::Away(port, number) => {
             let pair = &port.pairs[usize::from(number)];
-            told(number);
             store(pair, around, frame, 0)?;
             sender.count(QueueCounter::HandedOver, 1);
             pair.ring();
             Ok(())
         }
         Way::Here(id, number) => {
-            told(number);
             let Some((handler, queue)) = peers.get(id) else {
                 // It was asked back, to be moved as a rule: what comes meanwhile waits for who has it next.
                 let port = replica.port(frame.egress.port).filter(|_| peers.is_leaving(id));

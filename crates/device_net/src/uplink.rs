@@ -372,7 +372,8 @@ impl Uplink {
                         let (port, teller) = (&*port, &mut self.teller);
                         let sent = Sent { port, pair, bufs, header: HEADER_BYTES, teller };
                         let at = (&mut *replica, now_ns, watch);
-                        send(io, queue, peers, at, sent, &mut self.to)
+                        // What comes is not asked for: the kernel would throw it away instead.
+                        send(io, queue, peers, at, sent, &mut self.to, None)
                     }
                     Err(reason) => {
                         replica.switch.refused(from, *reason);
@@ -438,6 +439,32 @@ impl Uplink {
         }
     }
 
+    /// Delivers what waits in the inbox; whether there were slots for all of it.
+    fn deliver_all<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        around: &mut Around<'_, W>,
+    ) -> bool {
+        loop {
+            while let Some(parcel) = self.waiting.next() {
+                let frame = parcel.frame();
+                let delivered = self.deliver(io, queue, around, &frame, parcel.arrived);
+                if let Err(arrived) = delivered {
+                    self.waiting.put_back(parcel, arrived);
+                    // Who adds a frame need not ring: slots come back by themselves.
+                    self.waiting.pair().rung.store(true, SeqCst);
+                    return false;
+                }
+                self.waiting.free(parcel);
+            }
+            self.waiting.pair().rung.store(false, SeqCst);
+            if self.waiting.is_empty() {
+                return true;
+            }
+        }
+    }
+
     /// Delivers what waits, as far as there are slots. Those that come back ask for this again.
     fn drain<W: Watch>(
         &mut self,
@@ -450,22 +477,10 @@ impl Uplink {
         if !queue.takes_heads() {
             return;
         }
-        loop {
-            while let Some(parcel) = self.waiting.next() {
-                let frame = parcel.frame();
-                let delivered = self.deliver(io, queue, around, &frame, parcel.arrived);
-                if let Err(arrived) = delivered {
-                    self.waiting.put_back(parcel, arrived);
-                    // Who adds a frame need not ring: slots come back by themselves.
-                    self.waiting.pair().rung.store(true, SeqCst);
-                    return;
-                }
-                self.waiting.free(parcel);
-            }
-            self.waiting.pair().rung.store(false, SeqCst);
-            if self.waiting.is_empty() {
-                break;
-            }
+        let all = self.deliver_all(io, queue, around);
+        self.waiting.looked();
+        if !all {
+            return;
         }
         self.ask(io, queue);
         while let Some(next) = self.announcing.pop() {

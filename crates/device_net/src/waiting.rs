@@ -115,6 +115,15 @@ impl Waiting {
         assert!(self.inbox().free.push(parcel).is_ok(), "it has room for all");
     }
 
+    /// It has looked into its inbox, and taken what it can: who waits for room looks again.
+    pub(crate) fn looked(&self) {
+        let pair = self.pair();
+        if pair.stands_still.load(Relaxed) {
+            pair.stands_still.store(false, Relaxed);
+        }
+        pair.waiters.wake(|place| self.port.ring_sender(place));
+    }
+
     /// Counts frames that came from here and waited for somebody who has gone.
     pub(crate) fn count_left(&self, queue: &RunningQueue) {
         let left = self.pair().left.swap(0, Relaxed);

@@ -168,7 +168,7 @@ impl Handler for ScsiHandler {
         }
     }
 
-    fn woken(&mut self, queue: &RunningQueue) {
+    fn woken(&mut self, _: &mut Io, queue: &mut RunningQueue) {
         if let Kind::Request(requests) = &mut self.0 {
             requests.elements.woken(queue.held());
         }

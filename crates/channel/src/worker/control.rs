@@ -321,7 +321,7 @@ impl<H: Handler> Worker<H> {
         if served.take_held(&mut self.io) {
             self.io.list(&mut served.queue);
         }
-        served.handler.woken(&served.queue);
+        served.handler.woken(&mut self.io, &mut served.queue);
         self.start_polling(id.0);
     }
 

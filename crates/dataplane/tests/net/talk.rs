@@ -108,6 +108,43 @@ fn every_frame_between_two_channels_is_handed_over_and_counted() {
     assert_eq!(handed_over(&server) - before, 2 * WINDOW as u64);
 }
 
+/// A client sends more at once than an inbox has room for, to one on another channel that has buffers for all of it: what that channel has had no turn for waits with its sender. (A thread that the
+/// scheduler keeps off its CPU for a millisecond costs frames all the same, so it is tried until it did not.)
+#[test]
+fn what_another_channel_has_had_no_turn_for_is_not_lost() {
+    let server = Server::new(2);
+    let mut clients = clients(&server, 1, Placement::Spread);
+    exchange(&mut clients, 0);
+    let count = |counter| ["ent1", "ent2"].map(|name| server.count_of(name, counter));
+    let lost = || count(QueueCounter::DropFullRing)[0];
+    let frame = clients[0].frame(mac(2), 7, 100);
+    let mut sent = WINDOW as u64;
+    crate::common::net::wait("a while without a lost frame", || {
+        let before = lost();
+        for _ in 0..50 {
+            let [sender, receiver] = &mut clients;
+            let tx = &mut sender.pairs[0].tx;
+            while tx.add(&PLAIN, &frame).unwrap() {
+                sent += 1;
+            }
+            tx.publish().unwrap();
+            sender.sent();
+            // All has arrived, or was counted.
+            crate::common::net::wait("all frames", || {
+                taken(receiver);
+                let arrived = count(QueueCounter::RxFrames)[1];
+                let none = count(QueueCounter::DropRxNoBuffer);
+                (arrived + lost() + none[0] + none[1] == sent).then_some(())
+            });
+        }
+        (lost() == before).then_some(())
+    });
+    assert!(sent > 50 * 64, "{sent} frames");
+    let waits = count(QueueCounter::WaitBackEndFull)[0];
+    println!("{sent} frames, {} lost, {waits} waited", lost());
+    assert!(waits > 0);
+}
+
 /// Exchanges frames until a while has passed without one that was handed over.
 fn settle(server: &Server, clients: &mut [Client; 2]) {
     let end = Instant::now() + 3 * GUARD;
