@@ -6,6 +6,7 @@ use protocol::message::{CacheMode, RamSpec, VolumeKind};
 use crate::figure::Series;
 use crate::native::Fio;
 use crate::neighbours::{self, Neighbours};
+use crate::net::{self, Net};
 use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
@@ -45,6 +46,7 @@ enum Kind {
     Npiv(Npiv),
     Neighbours(Neighbours),
     Pools(Pools),
+    Net(Net),
 }
 
 /// All cases, in the order in which they are run.
@@ -80,6 +82,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend(of(npiv::cases(), Kind::Npiv));
     cases.extend(of(neighbours::cases(), Kind::Neighbours));
     cases.extend(of(pools::cases(), Kind::Pools));
+    cases.extend(of(net::cases(), Kind::Net));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
@@ -131,6 +134,7 @@ impl Case {
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
             Kind::Pools(kind) => pools::run(&mut stage, kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
+            Kind::Net(kind) => net::run(settled, kind),
         }
         .with_context(|| format!("case {}", self.name))
     }

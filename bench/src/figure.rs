@@ -37,11 +37,13 @@ pub(crate) enum Figure {
     Instructions,
     /// Cycles for each byte or transaction: CPU time times the clock.
     Cycles,
+    /// Frames that arrive, in a second.
+    FramesPerS,
 }
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 14] = [
+    pub(crate) const ALL: [Figure; 15] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -56,6 +58,7 @@ impl Figure {
         Figure::Ms,
         Figure::Instructions,
         Figure::Cycles,
+        Figure::FramesPerS,
     ];
 
     /// Head of its column.
@@ -75,6 +78,7 @@ impl Figure {
             Figure::Ms => "ms",
             Figure::Instructions => "instructions per request",
             Figure::Cycles => "cycles",
+            Figure::FramesPerS => "frames per second",
         }
     }
 }

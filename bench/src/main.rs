@@ -12,6 +12,7 @@
 //! | `pools` | LUs of storage pools |
 //! | `npiv`, `chart` | virtual Fibre Channel: one queue and many; plots |
 //! | `neighbours` | a client that behaves, beside one that does not |
+//! | `net` | frames between two clients, beside OVS on DPDK |
 //! | `idle`, `ring` | cases without a load |
 //! | `sizing` | what `size calibrate` measures, and what it says of other loads |
 //! | `control` | the control plane with a large state |
@@ -29,6 +30,7 @@ mod idle;
 mod machine;
 mod native;
 mod neighbours;
+mod net;
 mod npiv;
 mod ours;
 mod peer;

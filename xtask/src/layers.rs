@@ -56,7 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For tests alone.
     ("testkit", &[]),
     // Not shipped: the benchmarks drive servers with the client's library.
-    ("bench", &["partition", "protocol", "testkit"]),
+    ("bench", &["partition", "protocol", "spec", "testkit", "tools"]),
     (
         "trunkline-sim",
         &[

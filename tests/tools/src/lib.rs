@@ -2,10 +2,12 @@
 //!
 //! `cargo xtask test` installs what is missing, and runs its steps with a `PATH` of just these programs and the Rust toolchain: a
 //! line that is missing here fails everywhere, not only on a machine that lacks the program. Guests get those of [`User::Guest`].
-//! [`testpmd`] is fetched, since it would bring hundreds of packages.
+//! [`testpmd`] and [`ovs`] are fetched, since they would bring hundreds of packages.
 
 pub mod command;
 pub mod debian;
+mod dpdk;
+pub mod ovs;
 pub mod testpmd;
 
 use std::path::PathBuf;
