@@ -8,30 +8,16 @@
 //! channel a loop that sleeps on it, as the worker does on its io_uring. A lost wake shows as a deadlock.
 #![cfg(feature = "loom")]
 
+mod bell;
+
+use bell::EventFd;
 use channel::mailbox::{Bell, Mailbox, OneShot, one_shot};
-use loom::sync::{Arc, Condvar, Mutex};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
-
-#[derive(Default)]
-struct EventFd {
-    signalled: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl EventFd {
-    fn sleep(&self) {
-        let mut signalled = self.signalled.lock().unwrap();
-        while !*signalled {
-            signalled = self.changed.wait(signalled).unwrap();
-        }
-        *signalled = false;
-    }
-}
 
 impl Bell for EventFd {
     fn ring(&self) {
-        *self.signalled.lock().unwrap() = true;
-        self.changed.notify_one();
+        EventFd::ring(self);
     }
 }
 

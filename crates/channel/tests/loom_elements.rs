@@ -8,41 +8,23 @@
 //! deadlock, an element that was lost or made as a wrong sum.
 #![cfg(feature = "loom")]
 
+mod bell;
+
+use bell::EventFd;
 use channel::elements::{Admission, Elements, Port, QueueElements, Share, Waits};
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-
-#[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    fn sleep(&self) {
-        let mut rung = self.rung.lock().unwrap();
-        while !*rung {
-            rung = self.changed.wait(rung).unwrap();
-        }
-        *rung = false;
-    }
-
-    fn ring(&self) {
-        *self.rung.lock().unwrap() = true;
-        self.changed.notify_one();
-    }
-}
 
 /// A queue on its channel.
 struct Queue {
     hold: QueueElements,
-    bell: Arc<Bell>,
+    bell: Arc<EventFd>,
 }
 
 impl Queue {
     fn new(adapter: &std::sync::Arc<Elements>, queue: u16, own: u16) -> Queue {
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(EventFd::default());
         let rings = Arc::clone(&bell);
         let hold = QueueElements::new(adapter, queue, own, Box::new(move || rings.ring()));
         Queue { hold, bell }

@@ -7,31 +7,13 @@
 //! [`Waiters`] is the code that runs. The inbox is a number of free places, and what wakes a sender a model of its channel's bell. A lost wake shows as a deadlock.
 #![cfg(feature = "loom")]
 
+mod bell;
+
+use bell::EventFd;
 use channel::room::Waiters;
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-
-#[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    fn sleep(&self) {
-        let mut rung = self.rung.lock().unwrap();
-        while !*rung {
-            rung = self.changed.wait(rung).unwrap();
-        }
-        *rung = false;
-    }
-
-    fn ring(&self) {
-        *self.rung.lock().unwrap() = true;
-        self.changed.notify_one();
-    }
-}
 
 /// An inbox of one place, with those that wait for it.
 struct Inbox {
@@ -40,9 +22,9 @@ struct Inbox {
     /// The receiver says that it takes nothing for now: who waits is to know.
     starved: AtomicU32,
     waiters: Waiters,
-    bells: [Bell; 2],
+    bells: [EventFd; 2],
     /// That of the receiver.
-    bell: Bell,
+    bell: EventFd,
 }
 
 fn take_one(count: &AtomicU32) -> bool {
@@ -56,8 +38,8 @@ impl Inbox {
             full: AtomicU32::new(0),
             starved: AtomicU32::new(0),
             waiters: Waiters::new(),
-            bells: [Bell::default(), Bell::default()],
-            bell: Bell::default(),
+            bells: [EventFd::default(), EventFd::default()],
+            bell: EventFd::default(),
         })
     }
 
