@@ -1,4 +1,4 @@
-//! Debian's Open vSwitch with its user-space switch on DPDK ([`crate::dpdk`]), without huge pages and without anything outside of a folder and a network namespace.
+//! Debian's Open vSwitch with its user-space switch on DPDK (`dpdk.rs`), without huge pages and without anything outside of a folder and a network namespace.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Debian's testpmd, the traffic generator of DPDK ([`crate::dpdk`]): 48 packages of 5 MB, unpacked 21 MB, in three seconds.
+//! Debian's testpmd, the traffic generator of DPDK (`dpdk.rs`): 48 packages of 5 MB, unpacked 21 MB, in three seconds.
 
 use std::path::Path;
 use std::process::Command;
