@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use memory::IoBuf;
-use switch::{Piece, Sum};
+use switch::{NetHeader, Piece, Sum, View};
 
 /// What is summed is copied by way of the stack, in pieces of this size: the sum must be of what arrives.
 const BOUNCE_BYTES: usize = 2048;
@@ -86,6 +86,34 @@ pub(crate) fn write_piece(
     let mut place = Place::new(bufs, 0);
     place.write(&piece.header.write()[..header]);
     place.write(piece.head());
+}
+
+/// Writes a frame as it came behind so many bytes of a header; what was looked at is written last.
+pub(crate) fn write_whole(
+    source: Source<'_>,
+    its: &NetHeader,
+    view: &View<'_>,
+    bufs: &[IoBuf],
+    header: usize,
+) {
+    let head = view.head();
+    if head.len() < view.len() {
+        let rest = head.len()..view.len();
+        source.copy(rest, &mut Place::new(bufs, header + head.len()), None);
+    }
+    let its = its.write();
+    match bufs {
+        // As nearly all are, with a number of bytes that the compiler knows.
+        [first, ..] if header == its.len() && header + head.len() <= first.len() => {
+            first.write(0, &its);
+            first.write(header, head);
+        }
+        _ => {
+            let mut place = Place::new(bufs, 0);
+            place.write(&its[..header]);
+            place.write(head);
+        }
+    }
 }
 
 /// A place in a list of buffers.

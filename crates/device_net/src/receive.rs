@@ -10,7 +10,7 @@ use protocol::stats::QueueCounter;
 use switch::{Reason, Scratch};
 use vring::{Chain, Head, QueueError};
 
-use crate::copy::write_piece;
+use crate::copy::{write_piece, write_whole};
 use crate::counter_of;
 use crate::trace::{Decision, Watch, unless};
 use crate::waiting::{Around, Frame, Waiting, store};
@@ -213,6 +213,25 @@ impl Receiver {
         arrived: usize,
     ) -> Result<Fate, QueueError> {
         let Receiver { scratch, buffers, header, mergeable, .. } = self;
+        if arrived == 0
+            && let Some(mut its) = switch.as_it_came(frame.egress, &frame.view, &frame.offload)
+        {
+            let Frame { view, source, egress, .. } = frame;
+            let total = *header + view.len();
+            match buffers.gather(io, queue, total, *mergeable)? {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(None) => return Ok(Fate::Waits(0)),
+                ControlFlow::Break(Some(reason)) => {
+                    switch.lost(egress.port, reason);
+                    return Ok(Fate::Lost(reason));
+                }
+            }
+            its.num_buffers = buffers.heads.len() as u16;
+            write_whole(*source, &its, view, &buffers.bufs, *header);
+            buffers.give_back(io, queue, total);
+            switch.delivered(egress.port, view.len());
+            return Ok(Fate::Arrived);
+        }
         let Frame { view, source, offload, egress, .. } = *frame;
         let pieces = switch.adapt(egress, view, offload, scratch);
         let mut pieces = match pieces {
@@ -283,7 +302,10 @@ impl Buffers {
                 return Ok(ControlFlow::Break(Some(Reason::GuestMemory)));
             }
             let bytes = usize::try_from(chain.writable_bytes).unwrap_or(usize::MAX);
-            self.bufs.extend_from_slice(&self.chain[from..to]);
+            match &self.chain[from..to] {
+                [one] => self.bufs.push(*one),
+                several => self.bufs.extend_from_slice(several),
+            }
             self.heads.push((head, bytes));
             self.bytes = self.bytes.saturating_add(bytes);
         }

@@ -10,7 +10,7 @@ use channel::elements::Wake;
 use channel::{Io, NO_PART, Peers, RunningQueue};
 use memory::{IoBuf, clock};
 use protocol::stats::QueueCounter;
-use switch::{Egress, HEAD_BYTES, NetHeader, Offload, Reason, View};
+use switch::{Egress, HEAD_BYTES, NetHeader, Offload, PortId, Reason, View};
 use vring::Head;
 
 use crate::copy::Source;
@@ -36,7 +36,7 @@ pub(crate) struct Sender {
     asked: bool,
     held: Box<Held>,
     bufs: Vec<IoBuf>,
-    to: Vec<Egress>,
+    room: Box<Room>,
     teller: Teller,
     /// What wakes the queue itself.
     wake: Wake,
@@ -62,7 +62,7 @@ impl Sender {
             asked: false,
             held,
             bufs: Vec::with_capacity(SEGMENTS),
-            to: Vec::new(),
+            room: Box::default(),
             teller: Teller::default(),
             wake: io.wake(),
         }
@@ -156,7 +156,7 @@ impl Sender {
                     let at = (&mut *replica, now_ns, watch);
                     match self.held.until_ns.take() {
                         None => {
-                            send(io, queue, peers, at, sent, &mut self.to, Some(&mut self.held))
+                            send(io, queue, peers, at, sent, &mut self.room, Some(&mut self.held))
                         }
                         Some(_) => go_on(io, queue, peers, at, sent, &mut self.held),
                     }
@@ -215,6 +215,21 @@ pub(crate) struct Sent<'a> {
     pub(crate) teller: &'a mut Teller,
 }
 
+/// What is needed of a frame while it is sent, and means nothing afterwards.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// Its header and first bytes.
+    first: [u8; NetHeader::BYTES + HEAD_BYTES],
+    /// Who gets it.
+    to: Vec<Egress>,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { first: [0; NetHeader::BYTES + HEAD_BYTES], to: Vec::new() }
+    }
+}
+
 /// Sends a frame to all that get it; how many bytes it has. An error is for all of them. Where its sender can wait it may wait for room, which `held` says then.
 pub(crate) fn send<W: Watch>(
     io: &mut Io,
@@ -222,7 +237,7 @@ pub(crate) fn send<W: Watch>(
     peers: &mut dyn Peers<NetHandler>,
     (replica, now_ns, watch): (&mut Replica, u64, W),
     Sent { port, pair, bufs, header, teller }: Sent<'_>,
-    to: &mut Vec<Egress>,
+    Room { first: start, to }: &mut Room,
     mut held: Option<&mut Held>,
 ) -> Result<usize, Reason> {
     let from = port.id;
@@ -232,43 +247,38 @@ pub(crate) fn send<W: Watch>(
     let number = watch.number();
     let len = whole.saturating_sub(header);
     // The header and the frame's first bytes, at once.
-    let mut start = [0; NetHeader::BYTES + HEAD_BYTES];
     let start = &mut start[..whole.min(header + HEAD_BYTES)];
     Source { skip: 0, ..source }.read(0, start);
     let (header_bytes, first) = start.split_at(header.min(whole));
-    let judged = whole.checked_sub(header).ok_or(Reason::PktTooSmall).and_then(|len| {
-        let mut its = [0; NetHeader::BYTES];
-        its[..header].copy_from_slice(header_bytes);
-        let view = View::new(first, len)?;
-        let spec = replica.switch.spec(from).ok_or(Reason::PortDown)?;
-        Ok((view, Offload::judge(&NetHeader::read(&its), &view, spec.may, spec.trusted)?))
-    });
-    let forwarded = match judged {
-        Ok((view, offload)) => {
-            let forwarded = replica.switch.forward(now_ns, from, &view, to);
-            if let Some(news) = replica.switch.take_news() {
-                replica.tell(news);
-            }
-            forwarded.map(|()| (view, offload))
-        }
-        Err(reason) => {
-            replica.switch.refused(from, reason);
-            Err(reason)
+    let came = Came { from, number, first, len };
+    if whole < header {
+        return Err(came.refused(replica, watch, Reason::PktTooSmall));
+    }
+    let view = match View::new(first, len) {
+        Ok(view) => view,
+        Err(reason) => return Err(came.refused(replica, watch, reason)),
+    };
+    let Some(spec) = replica.switch.spec(from) else {
+        return Err(came.refused(replica, watch, Reason::PortDown));
+    };
+    let its = match header_bytes.first_chunk() {
+        Some(its) => NetHeader::read(its),
+        None => {
+            let mut its = [0; NetHeader::BYTES];
+            its[..header].copy_from_slice(header_bytes);
+            NetHeader::read(&its)
         }
     };
-    watch.note(|| Event {
-        number,
-        from,
-        to: None,
-        vid: View::new(first, len).ok().and_then(|view| replica.switch.came_in(from, &view)),
-        head: first,
-        len,
-        decision: match &forwarded {
-            Ok(_) => Decision::Sent(to.len()),
-            Err(reason) => Decision::Lost(*reason),
-        },
-    });
-    let (view, offload) = forwarded?;
+    let offload = match Offload::judge(&its, &view, spec.may, spec.trusted) {
+        Ok(offload) => offload,
+        Err(reason) => return Err(came.refused(replica, watch, reason)),
+    };
+    let forwarded = replica.switch.forward(now_ns, from, &view, to);
+    if let Some(news) = replica.switch.take_news() {
+        replica.tell(news);
+    }
+    came.note(replica, watch, forwarded.map(|()| to.len()));
+    forwarded?;
     for (index, egress) in to.iter().enumerate() {
         let frame = Frame { from, view, source, offload, egress: *egress, number };
         let told = |to| teller.note(talks, egress.port, to);
@@ -288,6 +298,42 @@ pub(crate) fn send<W: Watch>(
         }
     }
     Ok(view.len())
+}
+
+/// A frame that has come.
+struct Came<'a> {
+    from: PortId,
+    number: u64,
+    /// Its first bytes.
+    first: &'a [u8],
+    len: usize,
+}
+
+impl Came<'_> {
+    /// It is refused before it could be forwarded.
+    #[cold]
+    fn refused<W: Watch>(&self, replica: &mut Replica, watch: W, reason: Reason) -> Reason {
+        replica.switch.refused(self.from, reason);
+        self.note(replica, watch, Err(reason));
+        reason
+    }
+
+    /// Tells who watches to how many it goes.
+    fn note<W: Watch>(&self, replica: &Replica, watch: W, sent: Result<usize, Reason>) {
+        let Came { from, number, first, len } = *self;
+        watch.note(|| Event {
+            number,
+            from,
+            to: None,
+            vid: View::new(first, len).ok().and_then(|view| replica.switch.came_in(from, &view)),
+            head: first,
+            len,
+            decision: match sent {
+                Ok(count) => Decision::Sent(count),
+                Err(reason) => Decision::Lost(reason),
+            },
+        });
+    }
 }
 
 /// Counts a frame that did not get into the hands of one of its destinations.

@@ -36,8 +36,8 @@ use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::UplinkKind;
 use switch::{
-    ANNOUNCEMENT_BYTES, Announcement, ETHERNET_BYTES, Egress, HEAD_BYTES, Offload, Question,
-    Reason, Said, Scratch, Vid, View,
+    ANNOUNCEMENT_BYTES, Announcement, ETHERNET_BYTES, HEAD_BYTES, Offload, Question, Reason, Said,
+    Scratch, Vid, View,
 };
 use uring::{Op, WriteFlags};
 
@@ -49,7 +49,7 @@ use crate::network::PARCEL_BYTES;
 use crate::replica::Replica;
 use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
-use crate::transmit::{Sent, send};
+use crate::transmit::{Room, Sent, send};
 use crate::waiting::{Around, Frame, Waiting, store};
 use crate::xdp::{Ended, Xdp, XdpSocket};
 
@@ -81,7 +81,7 @@ pub(crate) struct Uplink {
     /// For reading, then for writing.
     slots: Lasting,
     scratch: Box<Scratch>,
-    to: Vec<Egress>,
+    room: Box<Room>,
     teller: Teller,
     wake: Wake,
     /// Slots that nothing is read into.
@@ -131,7 +131,7 @@ impl Uplink {
             socket,
             slots,
             scratch: Box::default(),
-            to: Vec::new(),
+            room: Box::default(),
             teller: Teller::default(),
             wake,
             idle: (0..READS).collect(),
@@ -373,7 +373,7 @@ impl Uplink {
                         let sent = Sent { port, pair, bufs, header: HEADER_BYTES, teller };
                         let at = (&mut *replica, now_ns, watch);
                         // What comes is not asked for: the kernel would throw it away instead.
-                        send(io, queue, peers, at, sent, &mut self.to, None)
+                        send(io, queue, peers, at, sent, &mut self.room, None)
                     }
                     Err(reason) => {
                         replica.switch.refused(from, *reason);

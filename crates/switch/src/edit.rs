@@ -111,6 +111,19 @@ struct Fill {
     udp: bool,
 }
 
+/// The net header of a frame that its destination gets as it is, if it does.
+#[inline]
+pub(crate) fn as_it_came(
+    view: &View<'_>,
+    offload: &Offload,
+    edit: TagEdit,
+    takes: Takes,
+) -> Option<NetHeader> {
+    let Offload::None { valid } = *offload else { return None };
+    let fits = edit == TagEdit::Keep && view.len() - view.l3() <= takes.mtu;
+    fits.then(|| plain(valid && takes.offloads.consistent().has(Offloads::CSUM)))
+}
+
 /// Makes a frame into what its destination can take.
 pub fn adapt<'a>(
     view: View<'a>,

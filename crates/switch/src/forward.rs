@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use crate::address::{Mac, Vid};
 use crate::announce::Announcement;
 use crate::claim::{Claim, Claims};
-use crate::edit::{Pieces, Scratch, TagEdit, adapt};
+use crate::edit::{Pieces, Scratch, TagEdit, adapt, as_it_came};
 use crate::group::{Audience, Groups};
-use crate::offload::Offload;
+use crate::offload::{NetHeader, Offload};
 use crate::packet::Packet;
 use crate::port::{PortId, PortSpec};
 use crate::reason::{Counters, Reason};
 use crate::table::{Learned, MacTable, News};
-use crate::view::View;
+use crate::view::{ETHERNET_BYTES, View};
 
 /// How large a switch's tables are. All memory is taken at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +59,27 @@ pub struct Switch {
     news: Option<News>,
     /// Whose the guarded addresses are; two ports in different VLANs may have the same.
     owners: BTreeSet<(Mac, PortId)>,
+    /// What the next frame may be one more of.
+    run: Option<Run>,
+}
+
+/// Frames one after the other, by the same port from one station to another, which was seen, and has them to itself. What was found out of the last one from its Ethernet header
+/// alone is true of the next one, while nobody has learned or changed anything in between, and in the same second.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    from: PortId,
+    /// Without a tag.
+    header: [u8; ETHERNET_BYTES],
+    now_s: u32,
+    egress: Egress,
 }
 
 /// What is known of a frame once its sender was judged.
 struct Admitted {
     vid: Vid,
     came: Option<crate::address::Tag>,
+    /// Nothing was learned of it.
+    is_known: bool,
 }
 
 impl Switch {
@@ -79,6 +94,7 @@ impl Switch {
             claims: Claims::new(sizes.claims, (age_s / 4).max(1)),
             news: None,
             owners: BTreeSet::new(),
+            run: None,
         }
     }
 
@@ -95,6 +111,7 @@ impl Switch {
         let counters = self.ports[at].take().map(|old| (old.came, old.went));
         let (came, went) = counters.unwrap_or((Counters::NEW, Counters::NEW));
         self.ports[at] = Some(Port { spec, came, went, unlearned: 0 });
+        self.run = None;
     }
 
     /// Takes a port away, with its counters.
@@ -108,6 +125,7 @@ impl Switch {
 
     /// Forgets all that was learned behind a port.
     pub fn flush(&mut self, id: PortId) {
+        self.run = None;
         self.table.flush(id);
         self.groups.flush(id);
         self.claims.flush(id);
@@ -115,6 +133,7 @@ impl Switch {
 
     /// Another channel learned something. What it says of a port that is not here is of no use.
     pub fn learn(&mut self, now_ns: u64, news: News) {
+        self.run = None;
         let Some(Port { spec, .. }) = self.port(news.port) else { return };
         let (now_s, macs_max, claims_max) = (seconds(now_ns), spec.macs_max, spec.claims_max);
         // Who is beyond a VLAN in standby is heard of, and not sent to.
@@ -155,16 +174,71 @@ impl Switch {
         to: &mut Vec<Egress>,
     ) -> Result<(), Reason> {
         to.clear();
-        let found = self.admit(now_ns, from, view).and_then(|admitted| {
-            self.destinations(now_ns, from, view, &admitted, to)?;
-            self.mirror(from, to);
-            Ok(())
-        });
+        let found = match self.goes_on(now_ns, from, view) {
+            Some(run) => self.admit_one_more(now_ns, from, view).map(|()| to.push(run.egress)),
+            None => self.find(now_ns, from, view, to),
+        };
         match found {
             Ok(()) => self.port_mut(from).map(|port| port.came.pass(view.len())),
             Err(reason) => self.port_mut(from).map(|port| port.came.drop(reason)),
         };
         found
+    }
+
+    /// The run that a frame is one more of.
+    #[inline]
+    fn goes_on(&self, now_ns: u64, from: PortId, view: &View<'_>) -> Option<Run> {
+        let run = self.run.filter(|run| run.from == from && run.header == view.ethernet())?;
+        (run.now_s == seconds(now_ns) && !Claim::may_be_in(view)).then_some(run)
+    }
+
+    /// What is judged of each frame by more than its Ethernet header.
+    #[inline]
+    fn admit_one_more(&self, now_ns: u64, from: PortId, view: &View<'_>) -> Result<(), Reason> {
+        let port = self.port(from).ok_or(Reason::PortDown)?;
+        port.spec.guard.check(view)?;
+        match &port.spec.limit_in {
+            Some(limit) if !limit.passes(now_ns, view.len()) => Err(Reason::QosDrop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the destinations of a frame that is the first of its kind.
+    fn find(
+        &mut self,
+        now_ns: u64,
+        from: PortId,
+        view: &View<'_>,
+        to: &mut Vec<Egress>,
+    ) -> Result<(), Reason> {
+        self.run = None;
+        let admitted = self.admit(now_ns, from, view)?;
+        let was_seen = self.destinations(now_ns, from, view, &admitted, to)?;
+        self.mirror(from, to);
+        if let [egress] = to[..]
+            && was_seen
+            && admitted.is_known
+            && view.l3() == ETHERNET_BYTES
+        {
+            let (header, now_s) = (view.ethernet(), seconds(now_ns));
+            self.run = Some(Run { from, header, now_s, egress });
+        }
+        Ok(())
+    }
+
+    /// The net header of a frame that one of its destinations gets as it came. None: [`Switch::adapt`] says what it gets, if it does.
+    #[inline]
+    #[must_use]
+    pub fn as_it_came(
+        &self,
+        egress: Egress,
+        view: &View<'_>,
+        offload: &Offload,
+    ) -> Option<NetHeader> {
+        let spec = self.spec(egress.port)?;
+        let left = spec.leaves_in(view, egress.edit);
+        let passes = egress.mirror || !left.is_some_and(|vid| spec.standby.has(vid));
+        as_it_came(view, offload, egress.edit, spec.takes).filter(|_| passes)
     }
 
     /// Makes a frame into what one of its destinations takes. An error is counted there. What comes of the pieces is then
@@ -335,7 +409,8 @@ impl Switch {
             return Err(Reason::QosDrop);
         }
         let news = News { mac: source, vid, port: from, claim: None };
-        match self.table.learn(seconds(now_ns), source, vid, from, port.spec.macs_max) {
+        let learned = self.table.learn(seconds(now_ns), source, vid, from, port.spec.macs_max);
+        match learned {
             Learned::Tell => self.news = Some(news),
             Learned::Known => {}
             Learned::Refused => port.unlearned += 1,
@@ -343,7 +418,7 @@ impl Switch {
         if Claim::may_be_in(view) {
             self.hear(now_ns, news, view);
         }
-        Ok(Admitted { vid, came })
+        Ok(Admitted { vid, came, is_known: learned == Learned::Known })
     }
 
     /// Hears what the sender of a frame says of itself.
@@ -357,6 +432,7 @@ impl Switch {
         }
     }
 
+    /// Whom a frame reaches; whether it is one whose place is known, and that by its Ethernet header.
     fn destinations(
         &mut self,
         now_ns: u64,
@@ -364,7 +440,7 @@ impl Switch {
         view: &View<'_>,
         admitted: &Admitted,
         to: &mut Vec<Egress>,
-    ) -> Result<(), Reason> {
+    ) -> Result<bool, Reason> {
         let (now_s, vid, destination) = (seconds(now_ns), admitted.vid, view.destination());
         if !destination.is_group() {
             let known = self.table.look_up(now_s, destination, vid);
@@ -387,7 +463,7 @@ impl Switch {
                     return Err(Reason::PrivatePort);
                 }
                 to.push(Egress { port: id, edit: spec.edit(vid, admitted.came), mirror: false });
-                return Ok(());
+                return Ok(true);
             }
         }
         let port = self.port(from).ok_or(Reason::PortDown)?;
@@ -423,7 +499,7 @@ impl Switch {
         match to.is_empty() {
             true if standby => Err(Reason::Standby),
             true => Err(Reason::NoTxTarget),
-            false => Ok(()),
+            false => Ok(false),
         }
     }
 

@@ -68,6 +68,12 @@ impl<'a> View<'a> {
         Mac(*self.head[6..].first_chunk().expect("as long as an Ethernet header"))
     }
 
+    /// The first bytes: both addresses, and the type or the beginning of a tag.
+    #[inline]
+    pub(crate) fn ethernet(&self) -> [u8; ETHERNET_BYTES] {
+        *self.head.first_chunk().expect("as long as an Ethernet header")
+    }
+
     /// The outermost tag.
     #[must_use]
     pub fn tag(&self) -> Option<Tag> {

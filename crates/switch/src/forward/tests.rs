@@ -1,6 +1,8 @@
 use super::*;
 use crate::{Guard, Limit, Meter, Prefix, Rate, Storm, Tag, Vids};
 
+mod runs;
+
 const SECOND: u64 = 1_000_000_000;
 
 fn vid(vid: u16) -> Vid {
