@@ -96,14 +96,14 @@ fn known() -> Known {
 }
 
 fn explore(explorer: &mut Explorer, setups: &[Setup]) -> Result<(), String> {
-    explorer.all(setups, (known(), 2, &[0, u32::MAX]), (&steps(), 5))
+    explorer.all(setups, (known(), 4, &[0, u32::MAX]), (&steps(), 5))
 }
 
 /// Nothing is lost, and nothing that is right is taken for wrong.
 #[test]
 fn no_crash_leaves_checksums_that_do_not_hold() {
     let setups = setups();
-    let count = assert_keeps(images_max() / 2, |explorer| explore(explorer, &setups));
+    let count = assert_keeps(images_max(), |explorer| explore(explorer, &setups));
     assert!(count.without > count.images / 20, "{count:?}");
 }
 
