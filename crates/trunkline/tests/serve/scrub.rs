@@ -127,9 +127,13 @@ fn what_a_disk_has_changed_of_an_lu_with_checksums_is_seen_by_nobody_and_mended(
     let mut client = Client::of(&server, "a0");
     let blocks: Vec<(u64, u8)> = (0..64).map(|n| (n * 3, 0xa7)).collect();
     client.write(&blocks, true);
-    // When nobody has written for half a minute. Then a checkpoint says so.
-    server.until("there are checksums", |_| pvs.iter().all(|path| has_sums(path)));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let lately = |server: &Server| pool(server)["space"]["after_crash_bytes"].as_u64().unwrap();
+    server.until("it is known that it was changed", |server| lately(server) > 0);
+    // When nobody has written for half a minute, and a checkpoint has said so.
+    while lately(&server) > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    assert!(pvs.iter().all(|path| has_sums(path)));
     let mut found = 0;
     for path in &pvs {
         assert_eq!(change(path, 0xa7), 64);
