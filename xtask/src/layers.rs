@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // For tests alone.
     ("testkit", &[]),
+    ("tools", &[]),
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol", "spec", "testkit", "tools"]),
     (
@@ -73,7 +74,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "control",
         ],
     ),
-    ("tools", &[]),
     ("guest", &["testkit", "tools"]),
     ("xtask", &["testkit", "tools"]),
 ];
