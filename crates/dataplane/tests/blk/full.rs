@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::mirror::pool_of;
 use crate::common::process::Process;
 use crate::common::raw::until;
 use memory::random::Random;
@@ -161,27 +162,12 @@ fn fill(run: u64) -> u64 {
 }
 
 fn setup(folder: &Path, pv: PathBuf, shadow: PathBuf) -> Setup {
-    let pool = PoolSpec {
-        name: "p0".to_owned(),
-        uuid: "a1".repeat(16),
-        server: "b2".repeat(16),
-        pvs: vec![pv],
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        shadow,
-        fresh: true,
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
-    };
     let adapter = AdapterSpec {
         queues: 2,
         placement: Placement::Spread,
         ..AdapterSpec::new("vhost0", folder.join("vhost0.sock"), BlockSpec::on("v"))
     };
-    Setup { pool, volume: volume(None), adapter }
+    Setup { pool: pool_of(&[pv], shadow), volume: volume(None), adapter }
 }
 
 /// The LU, new or known.

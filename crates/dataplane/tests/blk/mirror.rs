@@ -11,7 +11,7 @@ use testkit::{Disk, Kind, is_root};
 const CHUNK: u64 = 64 << 20;
 
 /// A new pool of one failure group.
-fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
+pub(super) fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
     PoolSpec {
         name: "p0".to_owned(),
         uuid: "a1".repeat(16),
