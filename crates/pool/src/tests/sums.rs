@@ -1,5 +1,7 @@
 //! LUs whose data has checksums: what is read of what is quiet is what was written, whatever a leg has there.
 
+mod between;
+
 use super::disk::SECTOR;
 use super::layers::{ask_for, delete, flush, pool, setup, snapshot};
 use super::mirror::{add_to, alphabet, checkpoint};

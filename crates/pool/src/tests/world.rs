@@ -563,6 +563,14 @@ impl World {
         })
     }
 
+    /// Takes what is read for clients and is under way.
+    pub(super) fn hold_reads(&mut self) -> Held {
+        self.hold(usize::MAX, |effect| match effect {
+            Effect::Read { to, .. } => matches!(to, Reader::Verified | Reader::Client { .. }),
+            _ => false,
+        })
+    }
+
     /// Takes a flush of a PV that is under way.
     pub(super) fn hold_flush(&mut self, pv: u16) -> Option<Held> {
         let held =
