@@ -369,7 +369,9 @@ impl Pool {
             }
             Step::Read => {
                 self.sums.reading.remove(&key);
-                if fault.is_some() && self.sums_hold(key) {
+                // What is about to go does not change any more.
+                let stays = self.has_space(key.0) && key.1 < self.chunks_of(key.0);
+                if fault.is_some() && stays && self.sums_hold(key) {
                     // There are none, or both legs are damaged: they are made anew.
                     self.activity.stirs();
                     self.activity.goes_on(key);

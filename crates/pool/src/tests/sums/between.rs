@@ -1,6 +1,43 @@
 //! What comes in between, while something of a quiet chunk is read.
 
 use super::*;
+use crate::format::SUMS_APART;
+
+/// A record of checksums that is damaged on each leg, and nothing is known of it.
+fn damaged() -> World {
+    let mut world = quiet();
+    ask(&mut world, move_sums(2));
+    ask(&mut world, move_sums(1));
+    for at in [100, 100 + 2 * SUMS_APART] {
+        for (pv, byte) in legs(&world, SPACE, at) {
+            world.disks.turn_bit(pv, byte, 0);
+        }
+    }
+    world.kill().unwrap();
+    world.rest();
+    world
+}
+
+/// The LU goes, or that part of it, while its checksums are read, and they are damaged.
+#[test]
+fn an_lu_that_goes_while_its_checksums_are_read_is_not_said_to_change() {
+    for (gone, at) in [(delete(A), 0), (resize(A, 1), 2 * CHUNK_BYTES)] {
+        for seed in 0..200 {
+            let mut world = damaged();
+            (world.schedule, world.random) = (Schedule::Any, Random(seed));
+            let read = world.submit(Request::Read(part(A, at, 4 * KIB)));
+            for _ in 0..seed % 8 {
+                world.step();
+            }
+            // Its record waits for a block of the journal that is being written.
+            world.submit(Request::Zeroes(part(OTHER, 0, CHUNK_BYTES)));
+            assert_eq!(fault(&mut world, gone), None, "{gone:?}, {seed}");
+            assert!(!world.oracle.is_open(read) && world.pool.is_serving(), "{gone:?}, {seed}");
+            look(&mut world);
+            world.judge_now().unwrap();
+        }
+    }
+}
 
 /// A checkpoint forgets a chunk with which nobody works, while a client reads it.
 #[test]
