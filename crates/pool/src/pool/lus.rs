@@ -31,24 +31,11 @@ impl Pool {
         if let Some(number) = self.lu_asked(asked) {
             return self.answer(tag, Ok(Reply::Created(number)));
         }
-        let legs = self.legs_of_tier(tier);
-        let number = self.next_lu;
-        let pages = self.chosen.superblock.lu_pages();
-        // Its PVs of the other failure groups are about to come.
-        let incomplete = self.tables.pvs.iter().any(|pv| self.legs_of_tier(pv.tier) > legs);
-        let none = incomplete
-            || chunks == 0
-            || legs == 0
-            || (number + u32::from(sums)) / PAGE_RECORDS as u32 >= pages;
-        if sums && legs < 2 && !incomplete {
-            return self.answer(tag, Err(Fault::NoLegs));
-        }
-        let of_sums = if sums { chunks.div_ceil(SUMS_IN_CHUNK) } else { 0 };
-        let promised = Promised { tier, legs, chunks: if thick { chunks + of_sums } else { 0 } };
-        let short = thick && !self.has_room(promised);
-        if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {
-            return self.answer(tag, Err(Fault::NoSpace));
-        }
+        let (promised, of_sums) = match self.may_create((chunks, thick, tier), sums) {
+            Ok(may) => may,
+            Err(fault) => return self.answer(tag, Err(fault)),
+        };
+        let (number, legs) = (self.next_lu, promised.legs);
         self.next_lu += 1 + u32::from(sums);
         let record = Record {
             lu: number,
@@ -75,6 +62,32 @@ impl Pool {
         }
         self.promised.insert(txn, vec![promised]);
         self.waiters.entry(txn).or_default().push(Waiter::Created(tag, number));
+    }
+
+    /// What is set aside for a new LU, and the chunks of what has its checksums, if it can be made.
+    pub(super) fn may_create(
+        &self,
+        (chunks, thick, tier): (u32, bool, u8),
+        sums: bool,
+    ) -> Result<(Promised, u32), Fault> {
+        let legs = self.legs_of_tier(tier);
+        let pages = self.chosen.superblock.lu_pages();
+        // Its PVs of the other failure groups are about to come.
+        let incomplete = self.tables.pvs.iter().any(|pv| self.legs_of_tier(pv.tier) > legs);
+        let none = incomplete
+            || chunks == 0
+            || legs == 0
+            || (self.next_lu + u32::from(sums)) / PAGE_RECORDS as u32 >= pages;
+        if sums && legs < 2 && !incomplete {
+            return Err(Fault::NoLegs);
+        }
+        let of_sums = if sums { chunks.div_ceil(SUMS_IN_CHUNK) } else { 0 };
+        let promised = Promised { tier, legs, chunks: if thick { chunks + of_sums } else { 0 } };
+        let short = thick && !self.has_room(promised);
+        if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {
+            return Err(Fault::NoSpace);
+        }
+        Ok((promised, of_sums))
     }
 
     /// The LU that was made when somebody asked for it with this mark. It is durable, if it is not [being made](Pool::making).

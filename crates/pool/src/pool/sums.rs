@@ -132,6 +132,12 @@ impl Pool {
     pub(super) fn create_summed(&mut self, tag: u64, request: Request) {
         let Request::CreateSummed { chunks, thick, tier, asked } = request else { return };
         if self.chosen.superblock.features[0] & SUMS == 0 {
+            // Older programs open the pool no more from then on: not for one that cannot be made.
+            if self.lu_asked(asked).is_none()
+                && let Err(fault) = self.may_create((chunks, thick, tier), true)
+            {
+                return self.answer(tag, Err(fault));
+            }
             return self.sums.asked.push((tag, request));
         }
         self.create_lu(tag, (chunks, thick, tier), asked, true);

@@ -58,3 +58,17 @@ fn a_checkpoint_while_a_client_reads_lets_no_wrong_data_through() {
         assert_eq!(world.pool.findings().len(), 1, "it is written again");
     }
 }
+
+/// What cannot be made leaves a pool as it is.
+#[test]
+fn what_is_refused_leaves_older_programs_a_pool() {
+    let mut world = at_rest(super::super::setups(), "empty");
+    assert_eq!(fault(&mut world, create(1)), Some(Fault::NoLegs));
+    assert_eq!(world.pool.superblock().features[0] & SUMS, 0);
+    let mut world = pool([0, 1, 1], 9);
+    let thick = Request::CreateSummed { chunks: 1000, thick: true, tier: 0, asked: 0 };
+    for request in [thick, Request::CreateSummed { chunks: 0, thick: false, tier: 0, asked: 0 }] {
+        assert_eq!(fault(&mut world, ask_for(request)), Some(Fault::NoSpace));
+        assert_eq!(world.pool.superblock().features[0] & SUMS, 0);
+    }
+}
