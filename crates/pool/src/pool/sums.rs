@@ -249,17 +249,26 @@ impl Pool {
             }
         }
         while self.sums.making.len() < MAKING_MAX {
-            let free = |key: &&(u32, u32)| {
-                !self.sums.writing.contains_key(key)
-                    && !self.sums.making.contains(key)
-                    && !self.lacks(key.0)
-            };
-            let Some(key) = self.sums.todo.iter().find(free).copied() else { break };
+            let Some(key) = self.next_to_make() else { break };
             self.sums.todo.remove(&key);
             if self.mends.quiet.contains(&key) {
                 self.sums.making.insert(key);
                 self.begin_own(Asker::Sums(key, Step::Make), key, PieceKind::MakeSums);
             }
+        }
+    }
+
+    /// The next chunk whose checksums can be made. Thousands may wait for a PV that is away: they are passed over by LU, since this is asked with all that happens.
+    fn next_to_make(&self) -> Option<(u32, u32)> {
+        let Summing { todo, making, writing, .. } = &self.sums;
+        let mut from = (0, 0);
+        loop {
+            let key = *todo.range(from..).next()?;
+            from = match self.lacks(key.0) {
+                true => (key.0 + 1, 0),
+                false if writing.contains_key(&key) || making.contains(&key) => (key.0, key.1 + 1),
+                false => return Some(key),
+            };
         }
     }
 
