@@ -14,6 +14,7 @@ use super::moves::{Goal, Stage};
 use super::slots::byte_of;
 use super::sums::Reading;
 use super::*;
+use crate::format::{SUMS_APART, SUMS_IN_CHUNK};
 use crate::layers::{PART_BYTES, sectors, slot_at};
 
 /// What is compared, and told of, at once.
@@ -89,6 +90,17 @@ pub(super) struct Checks {
 }
 
 impl Checks {
+    /// Checksums of a chunk were damaged on a PV, and are there again.
+    pub(super) fn found_sums(&mut self, (lu, vchunk): (u32, u32), pv: u16) {
+        let (kind, at) = (FindingKind::Repaired, u64::from(vchunk) * CHUNK_BYTES);
+        self.found.push(Finding { kind, lu, at, pvs: [Some(pv), None] });
+    }
+
+    /// Whether something of a leg cannot be read, also after it was written again.
+    pub(super) fn is_hopeless(&self, id: ChunkId) -> bool {
+        self.hopeless.range((id, 0)..=(id, usize::MAX)).next().is_some()
+    }
+
     /// The tags of those who wait, which wait no longer.
     pub(super) fn stop(&mut self) -> Option<u64> {
         self.scrub.take().map(|scrub| scrub.tag)
@@ -511,12 +523,23 @@ impl Pool {
     fn find(&mut self, key: (u32, u32), block: usize, part: u64, kind: FindingKind, pvs: &[u16]) {
         let (space, vchunk) = key;
         let at = block as u64 * BLOCK_BYTES + part * CHECKED;
+        // Of checksums each leg says itself whether it is damaged, and what they are of is not.
+        let sums = self.tables.sums.values().any(|sums| *sums == space);
+        if sums && matches!(kind, FindingKind::Differs | FindingKind::Lost) {
+            return self.sums_differ(key, at);
+        }
         let at = match self.in_layer(key, at) {
+            _ if sums => Pool::summed_by(key, at),
             Some((at, _)) => at,
             None => u64::from(vchunk) * CHUNK_BYTES + at,
         };
         let pvs = [pvs.first().copied(), pvs.get(1).copied()];
         self.checks.found.push(Finding { kind, lu: self.holder_of(space), at, pvs });
+    }
+
+    /// The first byte of an LU of which checksums are there.
+    fn summed_by((_, vchunk): (u32, u32), at: u64) -> u64 {
+        (u64::from(vchunk * SUMS_IN_CHUNK) + at / SUMS_APART) * CHUNK_BYTES
     }
 
     /// The LU or snapshot that comes first to a layer or space.

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::moves::Goal;
-use super::slots::byte_of;
+use super::slots::{Leg, byte_of};
 use super::*;
 use crate::choose::SUMS;
 use crate::format::{SUMS_APART, SUMS_BYTES, SUMS_IN_CHUNK};
@@ -44,8 +44,17 @@ pub(super) enum Reading {
     Compare,
     /// … and whether they are what they should be.
     Verify(Arc<Sums>),
-    /// To make checksums; whether that is not possible, since they cannot be read or are not the same.
-    Make { sums: Box<Sums>, unfit: bool },
+    /// To make checksums, unless that is not possible.
+    Make { sums: Box<Sums>, unfit: Option<Unfit> },
+}
+
+/// Why no checksums are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unfit {
+    /// A leg could not be read, and was written again.
+    Unread,
+    /// The legs are not the same.
+    Differs,
 }
 
 /// Those that are being written, and whether nobody has changed their chunk since they were made.
@@ -53,6 +62,8 @@ pub(super) enum Reading {
 struct Written {
     sums: Arc<Sums>,
     holds: bool,
+    /// The PV on which they were damaged.
+    damaged: Option<u16>,
 }
 
 /// See the module.
@@ -70,6 +81,8 @@ pub(super) struct Summing {
     known: BTreeMap<(u32, u32), (u64, Arc<Sums>)>,
     /// Those that are being read, and whether nobody has changed their chunk since that began.
     reading: BTreeMap<(u32, u32), bool>,
+    /// Those whose legs differ: one is damaged.
+    differ: BTreeSet<(u32, u32)>,
 }
 
 impl Summing {
@@ -181,6 +194,20 @@ impl Pool {
         }
     }
 
+    /// Legs of what has checksums differ there, or cannot be read: which is damaged each of them says, if they hold.
+    pub(super) fn sums_differ(&mut self, (space, vchunk): (u32, u32), at: u64) {
+        let origin = self.tables.lus.get(&space).map_or(0, |space| space.origin);
+        let key = (origin, vchunk * SUMS_IN_CHUNK + (at / SUMS_APART) as u32);
+        if key.1 < self.chunks_of(origin) && self.slot(key).is_some() && self.sums_hold(key) {
+            self.sums.differ.insert(key);
+            let under_way = self.sums.reading.contains_key(&key);
+            self.sums.reading.entry(key).or_insert(true);
+            if !under_way {
+                self.begin_on_sums(key, Step::Read, PieceKind::ReadSums { of: key });
+            }
+        }
+    }
+
     fn begin_on_sums(&mut self, of: (u32, u32), step: Step, kind: PieceKind) {
         let Some((key, at)) = self.sums_place(of) else { return };
         let job = self.begin_job(Asker::Sums(of, step), key.0, 1);
@@ -231,8 +258,15 @@ impl Pool {
             let now = self.number;
             self.sums.keep(of, now, Arc::clone(&sums));
             // What is damaged on one leg is written again.
-            if tried.count_ones() > 1 && !self.sums.writing.contains_key(&of) {
-                self.write_sums(of, sums);
+            let differ = self.sums.differ.remove(&of);
+            if (tried.count_ones() > 1 || differ) && !self.sums.writing.contains_key(&of) {
+                let damaged = self.slots.get(&piece.key).and_then(|slot| {
+                    // The last that was tried is the one that is not.
+                    let is_it =
+                        |leg: &&Leg| (tried.count_ones() > 1) == (tried >> leg.number & 1 == 1);
+                    slot.legs.iter().find(is_it).map(|leg| leg.id.pv)
+                });
+                self.write_sums(of, sums, damaged);
             }
         }
         self.piece_done(&piece, None);
@@ -293,7 +327,7 @@ impl Pool {
         };
         self.begin_copy(piece, Goal::Check, target, Bits::NONE);
         let sums = Box::new(Sums::none());
-        self.reads_for(key, Reading::Make { sums, unfit: false });
+        self.reads_for(key, Reading::Make { sums, unfit: None });
     }
 
     /// Says what the legs of a chunk are read for.
@@ -320,7 +354,8 @@ impl Pool {
             }
             Some(Reading::Make { sums, unfit }) => match read {
                 [(_, Some(one)), (_, Some(other))] if one == other => sums.put(at, one),
-                _ => *unfit = true,
+                [(_, Some(_)), (_, Some(_))] => *unfit = Some(Unfit::Differs),
+                _ => *unfit = (*unfit).max(Some(Unfit::Unread)),
             },
             _ => {}
         }
@@ -333,16 +368,21 @@ impl Pool {
         if changed || !self.mends.quiet.contains(&key) && self.keeps(Rule::SumsOfUnchanged) {
             return;
         }
-        // It stays active, until it is changed or made the same; what differs is told.
-        if unfit {
+        if let Some(unfit) = unfit {
             self.mends.quiet.remove(&key);
+            // What could not be read and was written again is read anew; what differs is told, and stays active until it is changed or made the same.
+            let ids = self.slots.get(&key).map(Slot::ids).unwrap_or_default();
+            if unfit == Unfit::Unread && !ids.into_iter().any(|id| self.checks.is_hopeless(id)) {
+                self.activity.goes_on(key);
+                self.activity.stirs();
+            }
             return;
         }
-        self.write_sums(key, Arc::new(*sums));
+        self.write_sums(key, Arc::new(*sums), None);
     }
 
-    fn write_sums(&mut self, key: (u32, u32), sums: Arc<Sums>) {
-        self.sums.writing.insert(key, Written { sums, holds: true });
+    fn write_sums(&mut self, key: (u32, u32), sums: Arc<Sums>, damaged: Option<u16>) {
+        self.sums.writing.insert(key, Written { sums, holds: true, damaged });
         self.begin_on_sums(key, Step::Write, PieceKind::WriteSums { of: key });
     }
 
@@ -372,8 +412,9 @@ impl Pool {
                 let holds = |written: &Written| written.holds || !self.keeps(Rule::SumsOfUnchanged);
                 let written = written.filter(holds);
                 match (written, fault) {
-                    (Some(Written { sums, .. }), None) => {
+                    (Some(Written { sums, damaged, .. }), None) => {
                         let now = self.number;
+                        damaged.into_iter().for_each(|pv| self.checks.found_sums(key, pv));
                         self.sums.keep(key, now, sums);
                         self.sums_are_durable(key);
                     }
@@ -384,6 +425,7 @@ impl Pool {
             }
             Step::Read => {
                 self.sums.reading.remove(&key);
+                self.sums.differ.remove(&key);
                 // What is about to go does not change any more.
                 let stays = self.has_space(key.0) && key.1 < self.chunks_of(key.0);
                 if fault.is_some() && stays && self.sums_hold(key) {

@@ -59,6 +59,76 @@ fn a_checkpoint_while_a_client_reads_lets_no_wrong_data_through() {
     }
 }
 
+/// A record of checksums differs on its legs: a scrub finds which one is damaged, writes it again, and says nothing of data.
+#[test]
+fn a_scrub_mends_checksums() {
+    for (leg, byte) in [0, 1].into_iter().flat_map(|leg| [0, 100, 65_599].map(|at| (leg, at))) {
+        let mut world = quiet();
+        ask(&mut world, move_sums(2));
+        ask(&mut world, move_sums(1));
+        let at = byte + 2 * SUMS_APART;
+        let (pv, place) = legs(&world, SPACE, at)[leg];
+        world.disks.turn_bit(pv, place, 0);
+        world.kill().unwrap();
+        world.rest();
+        scrub(&mut world);
+        assert_eq!(scrub(&mut world), [], "it is the same now");
+        // It holds: what is changed is found.
+        read(&mut world, 2 * CHUNK_BYTES, 4 * KIB).unwrap();
+        world.judge_now().unwrap();
+    }
+    // Nobody has changed any for a while, and it is not made the same when the pool is opened.
+    for leg in [0, 1] {
+        let mut world = quiet();
+        let (pv, place) = sums_at_rest(&mut world)[leg];
+        world.disks.turn_bit(pv, place + 100, 0);
+        let (lu, pvs) = (A, [Some(pv), None]);
+        let repaired = Finding { kind: FindingKind::Repaired, lu, at: 0, pvs };
+        assert_eq!(scrub(&mut world), [repaired]);
+        assert_eq!(scrub(&mut world), []);
+        reads_are_right(&mut world);
+    }
+    // On both: they are made anew.
+    let mut world = quiet();
+    for (bit, (pv, place)) in sums_at_rest(&mut world).into_iter().enumerate() {
+        world.disks.turn_bit(pv, place + 100, bit as u8);
+    }
+    assert_eq!(scrub(&mut world), []);
+    assert!(world.pool.active_chunks() > 0);
+    look(&mut world);
+    look(&mut world);
+    assert_eq!((scrub(&mut world), world.pool.active_chunks()), (vec![], 0));
+    reads_are_right(&mut world);
+}
+
+/// Where the checksums of the first chunk are, which nobody works with.
+fn sums_at_rest(world: &mut World) -> Vec<(u16, u64)> {
+    ask(world, move_sums(2));
+    ask(world, move_sums(1));
+    let places = legs(world, SPACE, 0);
+    look(world);
+    assert_eq!((places.len(), world.pool.active_chunks()), (2, 0));
+    places
+}
+
+/// What could not be read while checksums were made, and can be again, has some later.
+#[test]
+fn what_is_mended_while_checksums_are_made_gets_some() {
+    for stays in [false, true] {
+        let mut world = quiet();
+        ask(&mut world, write(A, 0, 4 * KIB));
+        let (pv, byte) = legs(&world, A, 4 * KIB)[1];
+        world.bad.insert((pv, byte / PAGE));
+        world.stays_bad = stays;
+        look(&mut world);
+        look(&mut world);
+        let kind = if stays { FindingKind::Unreadable } else { FindingKind::Repaired };
+        let found = world.pool.findings();
+        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), [kind], "told once");
+        assert_eq!(world.pool.active_chunks(), usize::from(stays));
+    }
+}
+
 /// What cannot be made leaves a pool as it is.
 #[test]
 fn what_is_refused_leaves_older_programs_a_pool() {
