@@ -1,7 +1,7 @@
 //! Virtual switches by name: which ports each has, and what waits for whom. Off the path of a frame, but for [`Pair`].
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -441,7 +441,7 @@ pub(crate) struct Pair {
     pub(crate) starved: AtomicBool,
     /// Those who wait for room in the inbox.
     pub(crate) waiters: Waiters,
-    /// One of them has waited in vain since the queue has looked into it.
+    /// One of them has waited in vain since the queue has taken something, or had room.
     pub(crate) stands_still: AtomicBool,
     /// Of an uplink: the version of the network by which everything was judged that is on its way to the kernel or will be.
     pub(crate) settled: AtomicU64,
@@ -551,6 +551,14 @@ impl Pair {
         wake();
         self.rung.store(true, Ordering::SeqCst);
         self.set_bell(Some(wake));
+    }
+
+    /// Its queue has looked, and took something or nothing. One that could take nothing, and has no room, goes on standing still: an uplink whose interface takes no frames looks for other reasons all the while.
+    pub(crate) fn goes_on(&self, took: bool) {
+        let has_room = || self.inbox().is_some_and(|inbox| !inbox.free.is_empty());
+        if self.stands_still.load(Relaxed) && (took || has_room()) {
+            self.stands_still.store(false, Relaxed);
+        }
     }
 
     /// Who is to be woken when something comes.

@@ -4,7 +4,7 @@
 //! rings of those who send to it. The receiver wakes them when it has looked into its inbox ([`channel::room`]).
 //!
 //! Nobody waits longer than [`PATIENCE_NS`] with a frame for one receiver, since those behind it may be for others. And when somebody has waited in vain the receiver *stands still*: then nobody
-//! waits for it any more, until it looks again. A client without buffers is no reason to wait: its channel has looked, and has said so.
+//! waits for it any more, until it has taken something, or has room. A client without buffers is no reason to wait: its channel has looked, and has said so.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;

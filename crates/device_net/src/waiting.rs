@@ -1,6 +1,6 @@
 //! What waits for a queue that receives, in its channel: the frame at hand, and those in its inbox.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,6 +56,8 @@ pub(crate) struct Waiting {
     number: u16,
     /// Before those in the inbox.
     at_hand: Option<Box<Parcel>>,
+    /// Something was taken since it looked last.
+    took: Cell<bool>,
 }
 
 impl Waiting {
@@ -70,7 +72,7 @@ impl Waiting {
         let at_hand = pair.kept().take();
         pair.opened(io.wake());
         replica.borrow_mut().enter(port.id, number, io.opening());
-        Waiting { replica, port, number, at_hand }
+        Waiting { replica, port, number, at_hand, took: Cell::new(false) }
     }
 
     /// It has the queue no more; what waits stays for the next one.
@@ -113,14 +115,13 @@ impl Waiting {
     /// It waits no more.
     pub(crate) fn free(&self, parcel: Box<Parcel>) {
         assert!(self.inbox().free.push(parcel).is_ok(), "it has room for all");
+        self.took.set(true);
     }
 
     /// It has looked into its inbox, and taken what it can: who waits for room looks again.
     pub(crate) fn looked(&self) {
         let pair = self.pair();
-        if pair.stands_still.load(Relaxed) {
-            pair.stands_still.store(false, Relaxed);
-        }
+        pair.goes_on(self.took.take());
         pair.waiters.wake(|place| self.port.ring_sender(place));
     }
 

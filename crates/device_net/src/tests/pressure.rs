@@ -394,3 +394,23 @@ fn a_frame_for_all_that_has_waited_comes_once() {
     assert_eq!(rig.got, [all.clone(), all]);
     assert_eq!(rig.count(QueueCounter::DropFullRing), 0);
 }
+
+/// An uplink whose interface takes no frames looks all the while, for other reasons: nobody waits for it anew.
+#[test]
+fn who_can_take_nothing_goes_on_standing_still() {
+    let network = Networks::default().named("net");
+    let port = network.join("uplink", 1);
+    let pair = &port.pairs[0];
+    pair.make_inbox().unwrap();
+    let inbox = pair.inbox().unwrap();
+    let mut parcels: Vec<_> = std::iter::from_fn(|| inbox.free.pop()).collect();
+    assert_eq!(parcels.len(), INBOX_FRAMES);
+    for (took, has_room) in [(false, false), (true, false), (false, true), (true, true)] {
+        let room = parcels.pop().filter(|_| has_room);
+        room.into_iter().for_each(|parcel| assert!(inbox.free.push(parcel).is_ok()));
+        pair.stands_still.store(true, Relaxed);
+        pair.goes_on(took);
+        assert_eq!(pair.stands_still.load(Relaxed), !took && !has_room, "{took} {has_room}");
+        drop(inbox.free.pop());
+    }
+}
