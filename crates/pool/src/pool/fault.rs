@@ -142,6 +142,8 @@ pub(crate) enum Rule {
     ActiveBeforeWrite,
     /// A block of a chunk with two legs is written if that is said of both.
     WrittenOnAll,
+    /// … and a leg of which nobody knows what is written there is made of the other.
+    KnownFirst,
     /// Legs that may differ are read after they were made the same.
     ReadAfterMend,
     /// Where the first of two legs that may differ cannot be read, the second is what counts.

@@ -609,7 +609,7 @@ impl Pool {
 
     /// Takes up what a home record says of the bits.
     pub(super) fn bits_known(&mut self, key: (u32, u32), id: ChunkId, bits: Option<Bits>) {
-        let either = !self.keeps(Rule::WrittenOnAll);
+        let (either, turns) = (!self.keeps(Rule::WrittenOnAll), self.keeps(Rule::KnownFirst));
         let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.known) else { return };
         let Some(leg) = slot.legs.iter_mut().find(|leg| leg.id == id) else { return };
         slot.loading = slot.loading.saturating_sub(1);
@@ -626,7 +626,10 @@ impl Pool {
             }
             return;
         };
-        // What is said of one leg is said of the other.
+        // What is said of one leg is said of the other. That may be elsewhere since blocks were cleared, and has there what others have left: it is the one that is made the same.
+        if turns {
+            slot.legs.sort_by_key(|leg| leg.unread);
+        }
         for leg in slot.legs.iter_mut().filter(|leg| leg.unread) {
             (leg.told, leg.unread) = (bits, false);
             self.tables.bits.insert(leg.id, bits);

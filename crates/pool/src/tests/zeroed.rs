@@ -1,7 +1,7 @@
 //! Blocks that are zeroed, and of which that is not said yet, while a leg of their chunk goes elsewhere: where it goes is what others have left there.
 
 use super::layers::{ask_for, flush};
-use super::mirror::{add_to, alphabet, durable, setups, world_of};
+use super::mirror::{add_to, alphabet, checkpoint, durable, setups, world_of};
 use super::*;
 
 /// Zeros, where the LU has another block besides.
@@ -74,4 +74,26 @@ fn a_zeroed_block_of_a_chunk_that_moved_is_zeros_or_what_it_was() {
         let judged = judge(image, None, &world.oracle, None);
         assert!(judged.is_ok(), "{clear:?}, {to:?}: {judged:?}");
     }
+}
+
+/// As above, and when the pool is opened again nobody can read what the home record says of where the leg has gone: what is there counts for nothing.
+fn unread(broken: Option<Rule>) -> Result<(), String> {
+    for (clear, to) in [zeroes(), discard()].into_iter().flat_map(|clear| [(clear, 1), (clear, 2)])
+    {
+        let mut world = world_of("three");
+        for step in [more(), flush(A), clear, move_to(to), checkpoint()] {
+            assert_ne!(fault(&mut world, step), Some(Fault::Medium));
+        }
+        let (pages, oracle) = (world.disks.stable().clone(), world.oracle.clone());
+        let mut again = World::open(pages, oracle, broken).unwrap();
+        again.own_unreadable = Some(to);
+        again.judge_now()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_leg_of_which_it_is_not_known_what_is_written_is_made_of_the_other() {
+    unread(None).unwrap();
+    assert!(unread(Some(Rule::KnownFirst)).is_err(), "that is what the rule is for");
 }
