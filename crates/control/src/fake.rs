@@ -228,7 +228,7 @@ impl Books {
                     trouble: None,
                     balance: None,
                     resync: None,
-                    after_crash_bytes: 0,
+                    after_crash_bytes: None,
                     found: Default::default(),
                 }),
             },

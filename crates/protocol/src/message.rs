@@ -392,9 +392,9 @@ pub struct PoolStatus {
     /// PVs that were away get what they missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync: Option<ProgressStatus>,
-    /// What was changed lately in both failure groups, and would be copied from one to the other if the host died now.
-    #[serde(default)]
-    pub after_crash_bytes: u64,
+    /// What was changed lately in both failure groups, and would be copied from one to the other if the host died now. None: it is of an earlier version, and does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_crash_bytes: Option<u64>,
     /// Snapshots that were made just now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotStatus>,

@@ -13,7 +13,7 @@ type OfTier = (&'static str, &'static str, fn(&TierView) -> u64);
 type OfPv = (&'static str, &'static str, fn(&PvView) -> u64);
 type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 
-const BYTES: [OfPool; 9] = [
+const BYTES: [OfPool; 8] = [
     ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
     ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
     ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
@@ -29,11 +29,6 @@ const BYTES: [OfPool; 9] = [
         let moves = pool.resync.as_ref();
         moves.map_or(0, |one| one.planned_bytes.saturating_sub(one.moved_bytes))
     }),
-    (
-        "pool_after_crash",
-        "What would be copied between failure groups if the host died now",
-        |pool| pool.after_crash_bytes,
-    ),
 ];
 
 const TIER_BYTES: [OfTier; 4] = [
@@ -92,6 +87,12 @@ impl Scrape {
             let values = pools().map(|(name, pool)| (vec![label(name)], value(pool)));
             gauge(encoder, (name, help), values)?;
         }
+        let help = "What would be copied between failure groups if the host died now";
+        let said = pools().filter_map(|(name, pool)| {
+            // Data planes of earlier versions do not say it.
+            Some((vec![label(name)], pool.after_crash_bytes?))
+        });
+        gauge(encoder, ("pool_after_crash", help), said)?;
         let tier_labels =
             |pool: &str, tier: &TierView| vec![label(pool), ("tier", tier.name.clone())];
         for (name, help, value) in TIER_BYTES {

@@ -61,9 +61,9 @@ pub struct PoolView {
     /// PVs that were away get what they missed: how far that is, while some do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resync: Option<MovesView>,
-    /// Of a mirrored pool what was changed lately: this would be copied from one failure group to the other if the host died now.
-    #[serde(default)]
-    pub after_crash_bytes: u64,
+    /// Of a mirrored pool what was changed lately: this would be copied from one failure group to the other if the host died now. A data plane of an earlier version does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_crash_bytes: Option<u64>,
     /// What was found where its PVs were read.
     #[serde(default)]
     pub checks: ChecksView,

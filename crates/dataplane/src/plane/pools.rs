@@ -436,7 +436,7 @@ impl OpenPool {
             trouble: self.trouble(view.trouble),
             balance: view.balance.map(progress),
             resync: view.resync.map(progress),
-            after_crash_bytes: view.active * CHUNK,
+            after_crash_bytes: Some(view.active * CHUNK),
             snapshots: self.made.values().cloned().collect(),
             found: checks::found(&view.checks, &view.pvs),
         }

@@ -79,8 +79,8 @@ pub(super) fn space(space: &PoolView) -> String {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
         page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
     }
-    if space.failgrps.len() > 1 {
-        let changed = format_size(space.after_crash_bytes);
+    if let Some(changed) = space.after_crash_bytes.filter(|_| space.failgrps.len() > 1) {
+        let changed = format_size(changed);
         page += &format!(
             "\n{changed} were changed lately, and would be copied between failure groups after a crash"
         );
@@ -437,7 +437,7 @@ mod tests {
             pauses: 0,
             balance: None,
             resync: Some(moves),
-            after_crash_bytes: 3 << 26,
+            after_crash_bytes: Some(3 << 26),
             checks: ChecksView::default(),
             warning: None,
             notes: vec!["failure group `Default` has less".to_owned()],
@@ -449,6 +449,9 @@ mod tests {
         insta::assert_snapshot!("mirrored_pool", super::space(&space()));
         let one = PoolView { failgrps: Vec::new(), resync: None, notes: Vec::new(), ..space() };
         assert!(!super::space(&one).contains("FAILGRP"), "it has no groups to speak of");
+        // One of an earlier version does not say it, which is not nothing.
+        let silent = PoolView { after_crash_bytes: None, ..space() };
+        assert!(!super::space(&silent).contains("changed lately"));
     }
 
     #[test]

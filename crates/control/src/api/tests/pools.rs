@@ -45,7 +45,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         };
         pool.lus = vec![lu];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
-        pool.after_crash_bytes = 77;
+        pool.after_crash_bytes = Some(77);
     }
     let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
     for line in [
@@ -67,6 +67,11 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         assert!(metrics.lines().any(|found| found == line), "{line} is missing in\n{metrics}");
     }
     assert!(metrics.contains("trunkline_pool_state{pool=\"p\",state="), "{metrics}");
+    crate::metrics::strict::read(&metrics).unwrap();
+    // One of an earlier version does not say it, which is not nothing.
+    fake.books().status.pools[0].after_crash_bytes = None;
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    assert!(!metrics.contains("trunkline_pool_after_crash_bytes{"), "{metrics}");
     crate::metrics::strict::read(&metrics).unwrap();
     let events = || async { bench.get("/v1/events?of=p").await["events"].clone() };
     let told = |events: &Value| -> Vec<(String, String)> {
