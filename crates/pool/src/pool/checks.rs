@@ -96,6 +96,14 @@ impl Checks {
         self.found.push(Finding { kind, lu, at, pvs: [Some(pv), None] });
     }
 
+    /// Blocks of these legs were written by who has them: what could not be read there may be again, or fail anew.
+    pub(super) fn are_written(&mut self, legs: &[ChunkId], blocks: std::ops::Range<usize>) {
+        if !self.hopeless.is_empty() {
+            let places = legs.iter().flat_map(|id| blocks.clone().map(move |block| (*id, block)));
+            places.for_each(|place| _ = self.hopeless.remove(&place));
+        }
+    }
+
     /// Whether something of a leg cannot be read, also after it was written again.
     pub(super) fn is_hopeless(&self, id: ChunkId) -> bool {
         self.hopeless.range((id, 0)..=(id, usize::MAX)).next().is_some()

@@ -481,6 +481,8 @@ impl Pool {
             self.others_may_have_it(piece.key, piece.kind);
         }
         let cached = self.slots.get(&piece.key).map(Slot::targets).unwrap_or_default();
+        let (first, end) = (piece.at / BLOCK_BYTES, (piece.at + piece.bytes).div_ceil(BLOCK_BYTES));
+        self.checks.are_written(&cached, first as usize..end as usize);
         self.is_cached(piece.key, cached, piece.blocks().0);
         if let Some(slot) = self.slots.get_mut(&piece.key) {
             slot.busy = slot.busy.without(locked);

@@ -142,3 +142,25 @@ fn what_is_refused_leaves_older_programs_a_pool() {
         assert_eq!(world.pool.superblock().features[0] & SUMS, 0);
     }
 }
+
+/// A place that no leg had, and that was written anew, is watched as any other.
+#[test]
+fn what_was_lost_and_is_written_anew_is_mended_again() {
+    let mut world = quiet();
+    for (bit, (pv, byte)) in legs(&world, A, 0).into_iter().enumerate() {
+        world.disks.turn_bit(pv, byte, bit as u8);
+    }
+    assert_eq!(read(&mut world, 0, 4 * KIB), Err(Fault::Medium));
+    assert_eq!(world.pool.findings()[0].kind, FindingKind::Lost);
+    ask(&mut world, write(A, 0, 4 * KIB));
+    look(&mut world);
+    look(&mut world);
+    assert_eq!(world.pool.active_chunks(), 0);
+    read(&mut world, 0, 4 * KIB).unwrap();
+    let (pv, byte) = legs(&world, A, 0)[0];
+    world.disks.turn_bit(pv, byte, 3);
+    reads_are_right(&mut world);
+    let pvs = [Some(pv), None];
+    let repaired = Finding { kind: FindingKind::Repaired, lu: A, at: 0, pvs };
+    assert_eq!(world.pool.findings(), [repaired]);
+}
