@@ -177,74 +177,7 @@ impl Link for SocketLink {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
-        let (since, what) = match request {
-            Request::ResetMarks { .. } => (2, "reset marks"),
-            Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
-            Request::PutUplink(spec) if spec.thread => {
-                (20, "give a shared adapter a channel of its own (thread=1)")
-            }
-            Request::PutUplink(spec) if spec.kind == UplinkKind::Xdp => {
-                (19, "have uplinks of the kind xdp")
-            }
-            Request::PutUplink(spec) if spec.netns.is_some() => {
-                (18, "have interfaces in another network namespace (netns)")
-            }
-            Request::PutUplink(UplinkSpec { failover: Some(failover), .. })
-                if failover.failback != Failback::AtOnce =>
-            {
-                (18, "wait before they take a bridge back (fb_delay, noauto_failback)")
-            }
-            Request::PutUplink(spec) if !spec.is_plain() => {
-                (18, "do all that is asked of an uplink")
-            }
-            Request::PutUplink(spec)
-                if spec.failover.as_ref().is_some_and(|failover| failover.netaddr.is_some()) =>
-            {
-                (17, "ask for an address outside (netaddr)")
-            }
-            Request::PutUplink(spec)
-                if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) =>
-            {
-                (15, "fail over across hosts")
-            }
-            Request::PutUplink(spec) if spec.kind == UplinkKind::Packet => {
-                (11, "have uplinks of the kind packet")
-            }
-            Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
-            Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
-            Request::PutPool(spec) if !spec.snapshots.is_empty() => (10, "make snapshots"),
-            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
-                if lu.fresh && lu.snapshot.is_some() =>
-            {
-                (10, "make clones")
-            }
-            Request::Rollback(spec) if !spec.also.is_empty() => {
-                (12, "roll back several LUs at once")
-            }
-            Request::Rollback(_) => (10, "roll LUs back"),
-            Request::Detach(_) => (13, "detach LUs"),
-            Request::Scrub(_) => (20, "scrub storage pools"),
-            Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
-                (18, "have tiers in storage pools")
-            }
-            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. }) if lu.checksums => {
-                (21, "keep checksums of LUs")
-            }
-            Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
-                if lu.tier.unwrap_or(0) != 0 =>
-            {
-                (18, "have tiers in storage pools")
-            }
-            Request::PutPool(spec) if !spec.mirror.is_empty() => (16, "mirror storage pools"),
-            Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
-            Request::Trace(_) => (9, "watch frames"),
-            Request::PutAdapter(AdapterSpec { device: DeviceSpec::Ethernet(card), .. })
-                if !card.is_plain() =>
-            {
-                (18, "do all that is asked of a virtual Ethernet adapter")
-            }
-            _ => (0, ""),
-        };
+        let (since, what) = needs(request);
         if self.minor < since {
             let older = Failure {
                 code: FailureCode::Invalid,
@@ -277,5 +210,112 @@ impl Link for SocketLink {
 
     fn watch(&self) -> Option<UnixStream> {
         self.connection.stream().try_clone().ok()
+    }
+}
+
+/// The MINOR of the messages from which on a data plane does all that is asked, and what it is that an earlier one cannot: of several things that which came last.
+fn needs(request: &Request) -> (u32, &'static str) {
+    match request {
+        Request::ResetMarks { .. } => (2, "reset marks"),
+        Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+        Request::PutUplink(spec) if spec.thread => {
+            (20, "give a shared adapter a channel of its own (thread=1)")
+        }
+        Request::PutUplink(spec) if spec.kind == UplinkKind::Xdp => {
+            (19, "have uplinks of the kind xdp")
+        }
+        Request::PutUplink(spec) if spec.netns.is_some() => {
+            (18, "have interfaces in another network namespace (netns)")
+        }
+        Request::PutUplink(UplinkSpec { failover: Some(failover), .. })
+            if failover.failback != Failback::AtOnce =>
+        {
+            (18, "wait before they take a bridge back (fb_delay, noauto_failback)")
+        }
+        Request::PutUplink(spec) if !spec.is_plain() => (18, "do all that is asked of an uplink"),
+        Request::PutUplink(spec)
+            if spec.failover.as_ref().is_some_and(|failover| failover.netaddr.is_some()) =>
+        {
+            (17, "ask for an address outside (netaddr)")
+        }
+        Request::PutUplink(spec)
+            if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) =>
+        {
+            (15, "fail over across hosts")
+        }
+        Request::PutUplink(spec) if spec.kind == UplinkKind::Packet => {
+            (11, "have uplinks of the kind packet")
+        }
+        Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
+        Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
+        Request::Rollback(spec) if !spec.also.is_empty() => (12, "roll back several LUs at once"),
+        Request::Rollback(_) => (10, "roll LUs back"),
+        Request::Detach(_) => (13, "detach LUs"),
+        Request::Scrub(_) => (20, "scrub storage pools"),
+        Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
+            (18, "have tiers in storage pools")
+        }
+        Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. }) if lu.checksums => {
+            (21, "keep checksums of LUs")
+        }
+        Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
+            if lu.tier.unwrap_or(0) != 0 =>
+        {
+            (18, "have tiers in storage pools")
+        }
+        Request::PutVolume(VolumeSpec { kind: VolumeKind::Lu(lu), .. })
+            if lu.fresh && lu.snapshot.is_some() =>
+        {
+            (10, "make clones")
+        }
+        Request::PutPool(spec) if !spec.mirror.is_empty() => (16, "mirror storage pools"),
+        Request::PutPool(spec) if !spec.snapshots.is_empty() => (10, "make snapshots"),
+        Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
+        Request::Trace(_) => (9, "watch frames"),
+        Request::PutAdapter(AdapterSpec { device: DeviceSpec::Ethernet(card), .. })
+            if !card.is_plain() =>
+        {
+            (18, "do all that is asked of a virtual Ethernet adapter")
+        }
+        _ => (0, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spec::{LuSpec, PoolSpec, SnapshotSpec, TierSpec};
+
+    use super::*;
+
+    #[test]
+    fn of_all_that_a_pool_or_an_lu_asks_for_the_newest_counts() {
+        let snapshot = SnapshotSpec { id: 1, lus: vec![1], given_up: false };
+        let pools = (0..8).map(|bits| {
+            let [snapshots, mirror, tiers] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let newest = [(true, 7), (snapshots, 10), (mirror, 16), (tiers, 18)];
+            let spec = PoolSpec {
+                snapshots: snapshots.then(|| snapshot.clone()).into_iter().collect(),
+                mirror: mirror.then(|| "/m".into()).into_iter().collect(),
+                tiers: tiers.then(|| TierSpec { tier: 1, pvs: Vec::new() }).into_iter().collect(),
+                ..PoolSpec::default()
+            };
+            (Request::PutPool(spec), newest)
+        });
+        let lus = (0..8).map(|bits| {
+            let [clone, tier, checksums] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let newest = [(true, 0), (clone, 10), (tier, 18), (checksums, 21)];
+            let lu = LuSpec {
+                fresh: clone,
+                snapshot: clone.then_some(3),
+                tier: tier.then_some(1),
+                checksums,
+                ..LuSpec::of("p")
+            };
+            (Request::PutVolume(VolumeSpec { kind: lu.into(), ..VolumeSpec::default() }), newest)
+        });
+        for (request, newest) in pools.chain(lus) {
+            let newest = newest.into_iter().filter(|(asked, _)| *asked).map(|(_, minor)| minor);
+            assert_eq!(Some(needs(&request).0), newest.max(), "{request:?}");
+        }
     }
 }
