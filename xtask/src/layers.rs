@@ -86,8 +86,11 @@ pub(crate) fn data_path() -> impl Iterator<Item = &'static str> {
 }
 
 /// Tests that may say it elsewhere: a global allocator cannot be written without, nor system calls that nobody should make.
-const UNSAFE_TESTS: &[&str] =
-    &["crates/confine/tests/arbitrary_code.rs", "crates/dataplane/tests/allocation.rs"];
+const UNSAFE_TESTS: &[&str] = &[
+    "crates/confine/tests/arbitrary_code.rs",
+    "crates/dataplane/tests/allocation.rs",
+    "crates/pool/tests/memory.rs",
+];
 
 /// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
 const PURE: &[&str] = &["spec", "fabric", "capture", "planner", "switch", "pool"];

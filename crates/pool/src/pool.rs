@@ -40,6 +40,7 @@ use crate::make::NewPv;
 use crate::tables::{ChunkId, Role, Tables};
 
 mod activity;
+mod answers;
 mod checkpoint;
 mod checks;
 mod coalesce;
@@ -58,6 +59,7 @@ mod missed;
 mod moves;
 mod open;
 mod paced;
+mod places;
 mod policy;
 mod reads;
 mod rescue;
@@ -67,6 +69,7 @@ mod slots;
 mod space;
 mod sums;
 mod sync;
+mod taken;
 mod undo;
 
 use activity::Activity;
@@ -100,6 +103,7 @@ use space::{Full, Promised};
 pub use space::{LuSpace, PvSpace, TierSpace};
 use sums::Summing;
 use sync::Sync;
+use taken::Taken;
 
 /// What is asked of the pool. Offsets and lengths are in bytes, multiples of 512, and within the LU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,6 +338,8 @@ enum Asker {
     Sums((u32, u32), sums::Step),
     /// Chunks that are quiet.
     Quiet,
+    /// What was written and nobody flushes.
+    Untold,
 }
 
 /// A request under way.
@@ -392,7 +398,7 @@ struct Update {
 /// A pool that is open.
 #[derive(Debug)]
 pub struct Pool {
-    policy: Policy,
+    pub(crate) policy: Policy,
     server: Uuid,
     slot: u8,
     phase: Phase,
@@ -420,8 +426,9 @@ pub struct Pool {
     merges: Merges,
     /// LUs that are being resized, and the chunks of each that are there before and after.
     resizing: BTreeMap<u32, u32>,
-    /// Chunks that the tables have as free and that are not to be given out: just given out, or somebody may still write to them.
-    taken: BTreeSet<ChunkId>,
+    taken: Taken,
+    /// How many chunks the pool's own blocks take on each member, as the superblock that counts has it.
+    own: Vec<u32>,
     /// Drains that are over while operations of the pool that are older are not.
     drained: Vec<(u64, Drained)>,
     /// Writes that wait for space.
@@ -439,6 +446,8 @@ pub struct Pool {
     /// Flushes under way, by LU, and those that come after them.
     syncs: BTreeMap<u32, Sync>,
     sync_queue: BTreeMap<u32, Vec<sync::Asked>>,
+    /// Those of them that nobody has asked for.
+    telling: usize,
     waiters: BTreeMap<u64, Vec<Waiter>>,
     changes: VecDeque<Change>,
     update: Option<Update>,
@@ -609,7 +618,8 @@ impl Pool {
                 | Asker::Mend(_)
                 | Asker::Check(..)
                 | Asker::Sums(..)
-                | Asker::Quiet => None,
+                | Asker::Quiet
+                | Asker::Untold => None,
             })
             .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
@@ -742,56 +752,6 @@ impl Pool {
                 kind,
                 part: None,
             });
-        }
-    }
-
-    /// A part of a request is over.
-    fn piece_done(&mut self, piece: &Piece, fault: Option<Fault>) {
-        let settled = self.slots.get(&piece.key).map_or(0, |slot| slot.settled);
-        let Some(job) = self.jobs.get_mut(&piece.job) else { return };
-        job.left -= 1;
-        job.fault = job.fault.or(fault);
-        // Reads show what is there and need not wait for it to be durable.
-        if piece.kind != PieceKind::Read {
-            job.txn = job.txn.max(settled);
-        }
-        if job.left > 0 {
-            return;
-        }
-        if job.fault.is_none() && !job.then_sync.is_empty() {
-            // What was written to another layer, before a snapshot was made, is durable since then.
-            let space = piece.key.0;
-            let scope = std::mem::take(&mut job.then_sync).into_iter();
-            let scope = scope.filter(|key| key.0 == space).map(|(_, vchunk)| vchunk).collect();
-            return self.begin_sync(piece.job, space, Some(scope));
-        }
-        self.answer_when_durable(piece.job);
-    }
-
-    /// The answer, when the transaction is durable that it waits for.
-    fn answer_when_durable(&mut self, number: u64) {
-        let Some(job) = self.jobs.get(&number) else { return };
-        let waits =
-            job.fault.is_none() && job.txn > self.log.durable && self.keeps(Rule::AnswerAfterMap);
-        if waits {
-            self.waiters.entry(job.txn).or_default().push(Waiter::Job(number));
-            return;
-        }
-        if self.holds_answer(number) {
-            return;
-        }
-        if let Some(job) = self.jobs.remove(&number) {
-            match job.owner {
-                Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
-                Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),
-                Asker::Balance(key) => self.balanced(key, job.fault),
-                Asker::Cut => self.cut_flushed(job.fault),
-                Asker::Merge(step) => self.merge_went(step, job.fault),
-                Asker::Mend(key) => self.mended(key, job.fault),
-                Asker::Check(key, repairs) => self.checked(key, repairs, job.fault),
-                Asker::Sums(key, step) => self.sums_over(key, step, job.fault),
-                Asker::Quiet => self.activity.said(),
-            }
         }
     }
 

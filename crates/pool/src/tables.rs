@@ -107,6 +107,15 @@ impl Lu {
         &self.map[vchunk as usize * legs..][..legs]
     }
 
+    /// It has so many chunks; their legs take as much memory as they need.
+    fn resize(&mut self, chunks: u32) {
+        let legs = chunks as usize * usize::from(self.legs);
+        self.map.reserve_exact(legs.saturating_sub(self.map.len()));
+        self.map.resize(legs, Entry::default());
+        self.map.shrink_to_fit();
+        self.chunks = chunks;
+    }
+
     /// What its record says.
     fn record(&self, number: u32) -> Record {
         Record {
@@ -130,9 +139,8 @@ pub(crate) struct Pv {
     pub(crate) state: MemberState,
     /// Chunks that are nobody's.
     pub(crate) free: u32,
-    /// LU, and chunk of the LU with the leg in the uppermost bit; LU 0 is nobody.
+    /// LU, and chunk of the LU with the leg in the uppermost bit. LU 0 is nobody: of a chunk that no LU has, how often it was given out stands there, which of all others their LU has.
     whose: Vec<(u32, u32)>,
-    generations: Vec<u16>,
     /// Where the search for a free chunk goes on.
     hand: u32,
 }
@@ -153,7 +161,6 @@ impl Pv {
             group: member.group,
             state: member.state,
             free: whose.iter().filter(|(lu, _)| *lu == 0).count() as u32,
-            generations: vec![0; whose.len()],
             whose,
             hand: 0,
         }
@@ -266,7 +273,7 @@ impl Tables {
     /// A chunk that was about to be the pool's own is not.
     pub(crate) fn give_own(&mut self, id: ChunkId) {
         if let Some(whose) = self.whose(id).filter(|whose| whose.0 == SYSTEM) {
-            *whose = (0, 0);
+            whose.0 = 0;
             self.pvs[usize::from(id.pv)].free += 1;
         }
     }
@@ -274,7 +281,7 @@ impl Tables {
     /// A free chunk is the pool's own from now on.
     pub(crate) fn take_own(&mut self, id: ChunkId) {
         if let Some(whose) = self.whose(id) {
-            *whose = (SYSTEM, 0);
+            whose.0 = SYSTEM;
             self.pvs[usize::from(id.pv)].free -= 1;
             self.changed.pages.insert((id.pv, id.chunk / PAGE_RECORDS as u32));
         }
@@ -304,12 +311,27 @@ impl Tables {
         self.pvs.get_mut(usize::from(id.pv))?.whose.get_mut(id.chunk as usize)
     }
 
+    /// How often a chunk was given out.
     pub(crate) fn generation(&self, id: ChunkId) -> u16 {
-        self.pvs[usize::from(id.pv)].generations[id.chunk as usize]
+        match self.pvs[usize::from(id.pv)].whose[id.chunk as usize] {
+            (0 | SYSTEM, generation) => generation as u16,
+            (lu, vchunk) => self.entry(lu, vchunk).generation(),
+        }
     }
 
+    /// The leg of an LU that a chunk of a PV is by what is known of it.
+    fn entry(&self, lu: u32, vchunk: u32) -> Entry {
+        let known = self.lus.get(&lu).filter(|lu| vchunk & !LEG_BIT < lu.chunks);
+        let leg = usize::from(vchunk & LEG_BIT != 0);
+        let entry = known.and_then(|lu| lu.legs_of(vchunk & !LEG_BIT).get(leg));
+        entry.copied().unwrap_or_default()
+    }
+
+    /// … of one that is nobody's.
     pub(crate) fn set_generation(&mut self, id: ChunkId, generation: u16) {
-        self.pvs[usize::from(id.pv)].generations[id.chunk as usize] = generation;
+        if let Some(whose) = self.whose(id).filter(|(lu, _)| *lu == 0) {
+            whose.1 = generation.into();
+        }
     }
 
     /// LU and chunk of the LU whose this is, if it was given out so often.
@@ -356,9 +378,9 @@ impl Tables {
                 let lu = self.lus.get(&record.lu).filter(|lu| record.vchunk < lu.chunks);
                 let before = lu
                     .and_then(|lu| lu.legs_of(record.vchunk).get(usize::from(record.leg)).copied());
-                if let Some(id) = before.and_then(Entry::chunk) {
+                if let Some((entry, id)) = before.and_then(|leg| Some((leg, leg.chunk()?))) {
                     self.clear_entry(record.lu, record.vchunk, record.leg, id.pv);
-                    self.set_free(id, self.is_layer(record.lu));
+                    self.set_free(entry, self.is_layer(record.lu));
                 }
                 if self.is_away(id.pv) {
                     return self.set_active(record);
@@ -383,8 +405,9 @@ impl Tables {
                 if self.is_layer(lu) {
                     return wrong("a container becomes free alone");
                 }
+                let entry = self.entry(lu, vchunk);
                 self.clear_entry(lu, vchunk & !LEG_BIT, u8::from(vchunk & LEG_BIT != 0), id.pv);
-                self.set_free(id, false);
+                self.set_free(entry, false);
                 Ok(())
             }
             Kind::Written | Kind::Cleared => {
@@ -412,9 +435,11 @@ impl Tables {
         }
     }
 
-    fn set_free(&mut self, id: ChunkId, container: bool) {
+    /// What was a leg, and is none any more.
+    fn set_free(&mut self, leg: Entry, container: bool) {
+        let Some(id) = leg.chunk() else { return };
         if let Some(whose) = self.whose(id) {
-            *whose = (0, 0);
+            *whose = (0, leg.generation().into());
         }
         self.pvs[usize::from(id.pv)].free += 1;
         self.bits.remove(&id);
@@ -509,17 +534,16 @@ impl Tables {
         for vchunk in record.vchunk..before {
             for leg in 0..legs {
                 let entry = self.lus.get(&record.lu).map(|lu| lu.legs_of(vchunk)[usize::from(leg)]);
-                if let Some(id) = entry.and_then(Entry::chunk) {
+                if let Some((entry, id)) = entry.and_then(|leg| Some((leg, leg.chunk()?))) {
                     self.clear_entry(record.lu, vchunk, leg, id.pv);
-                    self.set_free(id, false);
+                    self.set_free(entry, false);
                 }
             }
         }
         if let Some(lu) = self.lus.get_mut(&record.lu) {
             // The legs that it has elsewhere move there.
             lu.tier = tier.unwrap_or(lu.tier);
-            lu.chunks = record.vchunk;
-            lu.map.resize(record.vchunk as usize * usize::from(legs), Entry::default());
+            lu.resize(record.vchunk);
         }
         self.grow_sums(record.lu, record.vchunk);
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
@@ -535,8 +559,7 @@ impl Tables {
         };
         let chunks = chunks.div_ceil(SUMS_IN_CHUNK);
         if chunks > sums.chunks {
-            sums.chunks = chunks;
-            sums.map.resize(chunks as usize * usize::from(sums.legs), Entry::default());
+            sums.resize(chunks);
             self.changed.lus.insert(space / PAGE_RECORDS as u32);
         }
     }
@@ -567,7 +590,6 @@ impl Tables {
         if let Some(whose) = self.whose(id) {
             *whose = (record.lu, record.vchunk | leg);
         }
-        self.set_generation(id, record.generation);
         self.pvs[usize::from(id.pv)].free -= 1;
         Ok(())
     }
@@ -586,10 +608,9 @@ impl Tables {
 
     /// What is said of a chunk.
     fn chunk_record(&self, id: ChunkId) -> Record {
-        let pv = &self.pvs[usize::from(id.pv)];
-        let generation = pv.generations[id.chunk as usize];
+        let generation = self.generation(id);
         let place = Record { pv: id.pv, chunk: id.chunk, generation, ..Record::of(Kind::None) };
-        match pv.whose[id.chunk as usize] {
+        match self.pvs[usize::from(id.pv)].whose[id.chunk as usize] {
             (SYSTEM, _) => Record { kind: Kind::System, ..place },
             (0, _) if generation == 0 => Record::of(Kind::None),
             (0, _) => Record { kind: Kind::Free, ..place },

@@ -20,6 +20,7 @@ mod oracle;
 mod rescue;
 mod sums;
 mod tiers;
+mod untold;
 mod world;
 mod zeroed;
 
@@ -286,6 +287,8 @@ struct Explorer {
     second_every: u64,
     /// Of how many points of a sequence one is looked at.
     points_every: usize,
+    /// See [`Policy`](crate::Policy).
+    untold: usize,
     /// No images any more: as many as chance is to make, beside those of known sequences.
     images_max: u64,
 }
@@ -300,6 +303,7 @@ impl Explorer {
             subsets_max: 3,
             second_every: 1000,
             points_every: 1,
+            untold: world::POLICY.untold,
             images_max,
         }
     }
@@ -314,6 +318,7 @@ impl Explorer {
         let opened = World::open(setup.pages.clone(), setup.oracle.clone(), self.broken);
         let mut world = opened.map_err(|error| error.to_string())?;
         (world.schedule, world.random) = (Schedule::First, Random(run.seed));
+        world.pool.policy.untold = self.untold;
         world.rest();
         world.schedule = run.schedule;
         for (index, step) in steps.iter().enumerate() {

@@ -7,6 +7,7 @@ use crate::format::{
 };
 use crate::tables::Changed;
 use members::{Draft, Reshape};
+use places::Places;
 
 /// A thing with two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +23,7 @@ pub(super) enum Thing {
 }
 
 impl Thing {
-    fn pv(&self) -> u16 {
+    pub(super) fn pv(&self) -> u16 {
         match self {
             Thing::Lus(pv, _) | Thing::Map(pv, _) => *pv,
             Thing::Home(id) | Thing::Slots(id) => id.pv,
@@ -40,7 +41,7 @@ pub(super) struct Checkpoint {
     /// The members from its root on, if they change with it. The log is held until then.
     pub(super) draft: Option<Draft>,
     /// In which place each thing is that counts; those that are not here have never been written, or it is not known.
-    pub(super) places: BTreeMap<Thing, u8>,
+    pub(super) places: Places,
     /// Home records whose place was looked for, and that have none that counts.
     pub(super) nowhere: BTreeSet<ChunkId>,
     /// What it writes, and what it ends, in case it fails on a PV that is lost.
@@ -78,7 +79,7 @@ enum Stage {
 impl Checkpoint {
     /// What is on a PV is not known any more.
     pub(super) fn forget_pv(&mut self, gone: u16) {
-        self.places.retain(|thing, _| thing.pv() != gone);
+        self.places.forget_pv(gone);
         self.nowhere.retain(|id| id.pv != gone);
     }
 
@@ -149,7 +150,7 @@ impl Pool {
         self.checkpoint.tags = std::mem::take(&mut self.checkpoint.asked);
         let Checkpoint { places, nowhere, .. } = &self.checkpoint;
         let unknown =
-            |id: &&ChunkId| !places.contains_key(&Thing::Home(**id)) && !nowhere.contains(id);
+            |id: &&ChunkId| places.get(&Thing::Home(**id)).is_none() && !nowhere.contains(id);
         let unknown: Vec<ChunkId> =
             self.tables.changed.homes.iter().filter(unknown).copied().collect();
         self.checkpoint.stage = Stage::Learning { left: unknown.len() };
@@ -179,7 +180,7 @@ impl Pool {
         };
         // What was said since is in the tables, which then know the bits.
         if let Some(home) = &home {
-            self.checkpoint.places.entry(Thing::Home(id)).or_insert(home.copy);
+            self.checkpoint.places.learn(Thing::Home(id), home.copy);
         } else if matches!(outcome, Outcome::Bytes(_)) {
             self.checkpoint.nowhere.insert(id);
         }
@@ -250,7 +251,7 @@ impl Pool {
                 return self.stop();
             };
             // What an owner before wrote in the second place must not count.
-            if matches!(thing, Thing::Slots(_)) && !self.checkpoint.places.contains_key(&thing) {
+            if matches!(thing, Thing::Slots(_)) && self.checkpoint.places.get(&thing).is_none() {
                 writes.push((pv, at + PAGE_BYTES as u64, vec![0; PAGE_BYTES]));
             }
             writes.push((pv, at, bytes));
@@ -532,6 +533,7 @@ impl Pool {
         let Some(Update { change, next, lost, .. }) = self.update.take() else { return };
         self.chosen.next = next.sequence + 1;
         self.chosen.superblock = next;
+        self.count_own();
         self.lost_for_good(&lost);
         if !matches!(change, Change::Root(_)) || self.checkpoint.draft.is_some() {
             self.look_again();
@@ -547,7 +549,8 @@ impl Pool {
                     let members = &self.chosen.superblock.members;
                     let there = |pv: u16| members[usize::from(pv)].state.is_there();
                     let written = written.into_iter().filter(|(thing, _)| there(thing.pv()));
-                    self.checkpoint.places.extend(written);
+                    let places = &mut self.checkpoint.places;
+                    written.for_each(|(thing, place)| places.insert(thing, place));
                 }
                 self.mends.end_pages(true);
                 self.checkpoint.nowhere.clear();
@@ -555,6 +558,7 @@ impl Pool {
                     self.answer(tag, Ok(Reply::Done));
                 }
                 self.forget();
+                self.tell_untold();
                 self.release_containers();
                 if let Some(Draft { reshape, .. }) = self.checkpoint.draft.take() {
                     self.log.held = false;

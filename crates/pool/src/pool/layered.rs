@@ -366,7 +366,7 @@ impl Pool {
         let freed: Vec<ChunkId> = over.into_iter().flat_map(|(_, chunks)| chunks).collect();
         if !freed.is_empty() {
             if !self.keeps(Rule::ReuseAfterDrain) {
-                freed.iter().for_each(|id| _ = self.taken.remove(id));
+                freed.iter().for_each(|id| self.taken.remove(id));
                 return self.retry_full();
             }
             let then = Drained::Free(freed);

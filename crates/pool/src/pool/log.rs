@@ -3,7 +3,6 @@
 use super::*;
 use crate::format::{JOURNAL_BLOCK_BYTES, JOURNAL_BLOCK_RECORDS, JournalBlock, SystemKind};
 use crate::hash::Sum;
-use checkpoint::Thing;
 
 /// What is to be durable, and what is.
 #[derive(Debug)]
@@ -85,7 +84,7 @@ impl Pool {
                 let id = ChunkId { pv: record.pv, chunk: record.chunk };
                 self.taken.remove(&id);
                 // What was there before is of something else.
-                self.checkpoint.places.remove(&Thing::Slots(id));
+                self.checkpoint.places.forget_slots(id);
             }
         }
         self.promised = self.promised.split_off(&(txn + 1));
@@ -153,7 +152,7 @@ impl Pool {
             let then = Drained::Free(freed);
             self.give(Op::Drain { then }, |op| Effect::Drain { op });
         } else {
-            freed.iter().for_each(|id| _ = self.taken.remove(id));
+            freed.iter().for_each(|id| self.taken.remove(id));
             self.retry_full();
         }
     }

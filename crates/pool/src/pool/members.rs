@@ -672,11 +672,8 @@ impl Pool {
             let tags = std::mem::take(&mut leaving.tags);
             return tags.into_iter().for_each(|tag| self.answer(tag, Err(Fault::Medium)));
         }
-        let chunks = ChunkId { pv, chunk: 0 }..=ChunkId { pv, chunk: u32::MAX };
         let works = |slot: &Slot| slot.pvs().any(|other| other == pv);
-        let empty = used == 0
-            && self.taken.range(chunks).next().is_none()
-            && !self.slots.values().any(works);
+        let empty = used == 0 && self.taken.of(pv) == 0 && !self.slots.values().any(works);
         if !empty && waits {
             return;
         }

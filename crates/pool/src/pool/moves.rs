@@ -194,7 +194,7 @@ impl Pool {
                 reading,
                 stage,
             };
-            slot.moving = Some(moving);
+            slot.moving = Some(Box::new(moving));
         }
         self.touched.insert(key);
         self.give(Op::Drain { then: Drained::Move(key, id) }, |op| Effect::Drain { op });
@@ -380,7 +380,7 @@ impl Pool {
             return self.go_on_moving(key);
         }
         let Some(moving) = slot.moving.take() else { return };
-        let Moving { piece, goal, mut target, stage, changed, reading, .. } = moving;
+        let Moving { piece, goal, mut target, stage, changed, reading, .. } = *moving;
         let Stage::Flushing(seen) = stage else { return };
         if goal == Goal::Check {
             self.legs_were_read(key, reading, changed);

@@ -221,7 +221,8 @@ impl Pool {
             cuts: Cuts::default(),
             merges: Merges::default(),
             resizing: BTreeMap::new(),
-            taken: BTreeSet::new(),
+            taken: Taken::default(),
+            own: Vec::new(),
             drained: Vec::new(),
             full: Full::default(),
             promised: BTreeMap::new(),
@@ -232,6 +233,7 @@ impl Pool {
             jobs: BTreeMap::new(),
             syncs: BTreeMap::new(),
             sync_queue: BTreeMap::new(),
+            telling: 0,
             waiters: BTreeMap::new(),
             changes: VecDeque::new(),
             update: None,
@@ -246,6 +248,7 @@ impl Pool {
             #[cfg(test)]
             last_leg: false,
         };
+        pool.count_own();
         pool.mends = Mends::of(&pool.tables);
         pool.hold_containers(pool.log.next - 1, containers);
         pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));

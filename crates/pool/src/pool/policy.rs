@@ -10,6 +10,9 @@ pub struct Policy {
     pub checkpoint_blocks: u64,
     /// … or when so many home records have changed.
     pub checkpoint_homes: usize,
+    /// Chunks that were written to and of which no flush has said what, at most when a checkpoint is over: if there are more, all is flushed unasked, so that a client who never does takes no memory
+    /// for all that it ever wrote to.
+    pub untold: usize,
     /// The shell keeps of layers what a successor has to know. Without it no pool that has layers is opened.
     pub layers: bool,
     /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
@@ -25,6 +28,7 @@ impl Default for Policy {
         Policy {
             checkpoint_blocks: 8192,
             checkpoint_homes: 4096,
+            untold: 2048,
             layers: false,
             held_parts: 512,
             mends: 2,

@@ -32,7 +32,7 @@ pub struct Shadow {
     pub(super) server: Uuid,
     /// The epoch of the pool in which it was left ([`Shadow::is_of`]).
     pub(super) epoch: u64,
-    pub(super) chunks: Vec<(ChunkId, u16, Bits)>,
+    pub(crate) chunks: Vec<(ChunkId, u16, Bits)>,
     /// Parts of layers that are not in the journal yet: layer, number of the part, where it is.
     pub(super) parts: Vec<(u32, u64, Placed)>,
     /// PVs that were lost of which no superblock says so yet. They may be there again, without what was in their caches.

@@ -65,7 +65,7 @@ pub(super) struct Slot {
     /// The chunks that it had, until it is settled.
     pub(super) left: Vec<(ChunkId, u16)>,
     /// A leg that is on its way to another PV.
-    pub(super) moving: Option<Moving>,
+    pub(super) moving: Option<Box<Moving>>,
     /// Blocks that are still being copied to a leg for a move that was given up.
     pub(super) orphans: Vec<(ChunkId, usize)>,
     /// Where a leg was before it moved, until that is durable.
@@ -86,7 +86,7 @@ impl Slot {
 
     /// The chunks that a write goes to: its legs, and where one is going or was.
     pub(super) fn targets(&self) -> Vec<ChunkId> {
-        let target = self.moving.as_ref().and_then(Moving::elsewhere);
+        let target = self.moving.as_deref().and_then(Moving::elsewhere);
         self.legs.iter().chain(&self.also).chain(target).map(|leg| leg.id).collect()
     }
 
@@ -272,7 +272,8 @@ impl Pool {
                 .filter_map(|(number, entry)| Some((number, entry.chunk()?, entry.generation())));
             let activity = tables.active.contains(&key).then_some(0);
             let pair = lu.legs > 1;
-            let mut slot = Slot { known: true, pair, activity, ..Slot::default() };
+            let legs = Vec::with_capacity(lu.legs.into());
+            let mut slot = Slot { known: true, pair, activity, legs, ..Slot::default() };
             for (number, id, generation) in mapped {
                 let told = tables.bits.get(&id).copied();
                 let unread = told.is_none();
@@ -600,7 +601,7 @@ impl Pool {
         self.drained = rest;
         for (_, then) in over {
             match then {
-                Drained::Free(chunks) => chunks.iter().for_each(|id| _ = self.taken.remove(id)),
+                Drained::Free(chunks) => chunks.iter().for_each(|id| self.taken.remove(id)),
                 Drained::Move(key, id) => self.move_drained(key, id),
                 Drained::Cut => self.cut_drained(),
                 Drained::Return => self.return_drained(),

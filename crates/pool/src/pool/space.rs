@@ -144,7 +144,7 @@ impl Pool {
         let Some(ids) = self.pick(key, tier, legs) else { return false };
         self.missed.forget(key);
         let mut records = Vec::new();
-        let mut slot_legs = Vec::new();
+        let mut slot_legs = Vec::with_capacity(ids.len());
         for (leg, id) in ids.into_iter().enumerate() {
             self.take(id);
             self.tables.pvs[usize::from(id.pv)].turn_hand(id.chunk);
@@ -223,15 +223,22 @@ impl Pool {
 
     /// Chunks of a PV that can be given out now.
     pub(super) fn free_of(&self, pv: u16) -> u32 {
-        let taken = ChunkId { pv, chunk: 0 }..=ChunkId { pv, chunk: u32::MAX };
-        self.tables.pvs[usize::from(pv)].free.saturating_sub(self.taken.range(taken).count() as u32)
+        self.tables.pvs[usize::from(pv)].free.saturating_sub(self.taken.of(pv))
     }
 
     /// Chunks that the pool's own blocks take on a PV.
     fn own_of(&self, pv: u16) -> u32 {
-        let superblock = self.superblock();
-        let own = superblock.extents.iter().filter(|extent| extent.pv == pv);
-        1 + own.map(|extent| extent.count).sum::<u32>()
+        // One that is no member yet has its header.
+        self.own.get(usize::from(pv)).copied().unwrap_or(1)
+    }
+
+    /// Counts them, of a superblock that counts from now on.
+    pub(super) fn count_own(&mut self) {
+        let superblock = &self.chosen.superblock;
+        self.own = vec![1; superblock.members.len()];
+        for extent in &superblock.extents {
+            self.own[usize::from(extent.pv)] += extent.count;
+        }
     }
 
     /// Chunks of a PV that LUs have.

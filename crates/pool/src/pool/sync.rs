@@ -52,6 +52,23 @@ impl Pool {
         self.begin_sync(job, self.space_of(lu), None);
     }
 
+    /// Of what is known of chunks with which nobody works some is kept since no flush has said it: where that is much, all is flushed.
+    pub(super) fn tell_untold(&mut self) {
+        let untold = |slot: &Slot| slot.known && slot.legs.iter().any(|leg| leg.told != slot.live);
+        let mut spaces: BTreeMap<u32, usize> = BTreeMap::new();
+        for ((space, _), _) in self.slots.iter().filter(|(_, slot)| untold(slot)) {
+            *spaces.entry(*space).or_default() += 1;
+        }
+        if self.telling > 0 || spaces.values().sum::<usize>() <= self.policy.untold {
+            return;
+        }
+        for space in spaces.into_keys() {
+            let job = self.begin_job(Asker::Untold, space, 0);
+            self.telling += 1;
+            self.begin_sync(job, space, None);
+        }
+    }
+
     /// Makes durable what a request needs so, alone or with others.
     pub(super) fn begin_sync(&mut self, job: u64, lu: u32, scope: Option<Vec<u32>>) {
         self.sync_queue.entry(lu).or_default().push((job, scope));

@@ -140,8 +140,8 @@ impl Tables {
             let container = gone.role == Role::Layer;
             self.sums.retain(|_, space| *space != number);
             self.active.retain(|(lu, _)| *lu != number);
-            for id in gone.map.iter().filter_map(|entry| entry.chunk()) {
-                self.set_free(id, container);
+            for leg in gone.map {
+                self.set_free(leg, container);
             }
             if container {
                 self.parts.remove(number);

@@ -18,6 +18,7 @@ pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
 pub(super) const POLICY: Policy = Policy {
     checkpoint_blocks: 9,
     checkpoint_homes: 4096,
+    untold: 2048,
     layers: true,
     held_parts: 1,
     mends: 2,
