@@ -82,6 +82,8 @@ struct State {
     /// Pages that cannot be read until they are written.
     bad: BTreeSet<u64>,
     served: [u64; KINDS],
+    /// Bytes that writes brought.
+    written: u64,
     slow: Option<(Duration, Duration)>,
     /// When each of the requests that it works on at a time has ended; none: it works on all of them.
     busy: Vec<Instant>,
@@ -263,6 +265,12 @@ impl Disk {
         self.inner.state().served[kind as usize]
     }
 
+    /// Bytes of all writes that were served well: what came twice counts twice.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.inner.state().written
+    }
+
     /// What has reached the disk.
     ///
     /// # Panics
@@ -425,6 +433,7 @@ impl Inner {
             }
             Work::Write { ref data, .. } => {
                 let len = u32::try_from(data.len()).expect("bounded by MAX_WRITE");
+                state.written += u64::from(len);
                 let fault = state.spoil.filter(|_| state.served[kind].is_multiple_of(SPOILT_OF));
                 if matches!(fault, None | Some(Fault::Twice)) {
                     state.write(&held.work);

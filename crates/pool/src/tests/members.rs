@@ -1,5 +1,7 @@
 //! PVs are added and removed, and what an opening refuses.
 
+use std::collections::BTreeMap;
+
 use super::full::pool_of;
 use super::*;
 use crate::choose::NotChosen;
@@ -326,6 +328,8 @@ fn chunks_move_to_a_new_pv_until_all_have_their_share() {
         }
     }
     assert_eq!((world.pool.balance().planned, world.pool.balance().over), (4, 4));
+    // A block of each, once, although clients write meanwhile.
+    assert_eq!(world.copied, BTreeMap::from([(3, 4)]));
     let used = used(&world);
     assert!(
         used.iter().sum::<u32>() == 18 && used.iter().all(|used| (4..=5).contains(used)),

@@ -89,7 +89,7 @@ fn states(pool: &PoolHandle) -> Vec<MemberState> {
 }
 
 #[track_caller]
-fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
+pub(super) fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if is() {
             return;
@@ -99,11 +99,11 @@ fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
     panic!("never: {what}");
 }
 
-fn all_in(pool: &PoolHandle) -> bool {
+pub(super) fn all_in(pool: &PoolHandle) -> bool {
     states(pool).iter().all(|state| *state == MemberState::In) && pool.view().resync.is_none()
 }
 
-fn returns(pool: &PoolHandle) {
+pub(super) fn returns(pool: &PoolHandle) {
     wait_for("it returns", || pool.look_for_away(&Here, None, &mut |_| ()) == 0);
     wait_for(&format!("all is there twice: {:?}", pool.view()), || all_in(pool));
 }
