@@ -193,6 +193,7 @@ mod tests {
             group: index,
             state: MemberState::In,
             sync_until: 0,
+            had: 0,
             seen: sequence,
         };
         Superblock {

@@ -92,6 +92,7 @@ impl NewPv {
             group: self.group,
             state: MemberState::In,
             sync_until: 0,
+            had: 0,
             seen: 1,
         }
     }

@@ -57,6 +57,7 @@ mod members;
 mod mends;
 mod missed;
 mod moves;
+mod older;
 mod open;
 mod paced;
 mod places;

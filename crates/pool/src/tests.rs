@@ -15,6 +15,7 @@ mod layers;
 mod members;
 mod mirror;
 mod missed;
+mod older;
 mod opened;
 mod oracle;
 mod rescue;

@@ -42,7 +42,8 @@ layout! {
     TIER 36 + 1 "tier";
     GROUP 37 + 1 "failure group";
     MEMBER_STATE 38 + 1 "0: in, 1: stale, 2: leaving, 3: gone (the number is not given out again), 4: returning, 5: dismissed";
-    MEMBER_RESERVED 39 + 9 "0";
+    MEMBER_RESERVED 39 + 1 "0";
+    HAD 40 + 8 "of one that is stale: the number of a superblock that it had when it went; 0 if that is not known";
 }
 layout! {
     /// An extent of chunks with the pool's own blocks, after the members.
@@ -134,6 +135,8 @@ pub struct Member {
     pub sync_until: u64,
     /// The last epoch that the others saw it have.
     pub seen: u64,
+    /// The number of a superblock that it had when it went, if it is stale; 0: that is not known.
+    pub had: u64,
 }
 
 impl Member {
@@ -252,9 +255,10 @@ impl Superblock {
         let (members, extents) = lists.split_at_mut(MEMBER_BYTES * self.members.len());
         for (member, bytes) in self.members.iter().zip(members.chunks_exact_mut(MEMBER_BYTES)) {
             put_bytes(bytes, MEMBER_PV, &member.pv.0);
-            let fields: [(Field, u64); 6] = [
+            let fields: [(Field, u64); 7] = [
                 (SYNC_UNTIL, member.sync_until),
                 (SEEN, member.seen),
+                (HAD, member.had),
                 (MEMBER_CHUNKS, member.chunks.into()),
                 (TIER, member.tier.into()),
                 (GROUP, member.group.into()),
@@ -411,6 +415,7 @@ fn member(bytes: &[u8]) -> Result<Member, Refused> {
         group: get(bytes, GROUP) as u8,
         sync_until: get(bytes, SYNC_UNTIL),
         seen: get(bytes, SEEN),
+        had: get(bytes, HAD),
     })
 }
 

@@ -18,6 +18,7 @@ fn superblock() -> Superblock {
         group: index % 2,
         state: MemberState::In,
         sync_until: 4,
+        had: 0,
         seen: 6,
     };
     let mut owners = [Owner::default(); OWNERS];
@@ -270,6 +271,17 @@ fn copies_of_a_superblock_have_one_fingerprint() {
     assert_eq!(first.fingerprint(), second.fingerprint());
     let later = Superblock { sequence: 12, ..superblock() };
     assert_ne!(first.fingerprint(), later.fingerprint());
+}
+
+/// It stands where nothing was before.
+#[test]
+fn what_a_stale_member_had_is_kept() {
+    let mut superblock = superblock();
+    let pv = superblock.members[1].pv;
+    superblock.members[1].had = 1 << 40;
+    let place = Place { member: 1, pv, copy: 2 };
+    let decoded = Superblock::decode(&superblock.encode(place), 2);
+    assert_eq!(decoded, Ok((superblock, place)));
 }
 
 #[test]

@@ -231,6 +231,7 @@ impl Pool {
                     member.state = MemberState::Stale;
                 }
                 member.sync_until = before;
+                member.had = self.had(*pv);
             }
         }
         lost

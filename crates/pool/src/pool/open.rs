@@ -50,6 +50,11 @@ pub enum NotOpened {
     /// PVs are not there, or have no whole copy of the superblock.
     #[error("of the PVs of the pool {0:?} are not there: look for the disks or their paths")]
     Missing(Vec<Uuid>),
+    /// PVs are older copies of themselves, and cannot be done without.
+    #[error(
+        "the PVs {0:?} are older copies of themselves, from before the pool was last written to: give them as they were, or restore all PVs as they were at one time"
+    )]
+    Older(Vec<Uuid>),
     /// Another PV stands where one should be.
     #[error("PV {found} was given where PV {expected}, number {number}, should be")]
     Misplaced {
@@ -144,8 +149,14 @@ impl Pool {
             let member = superblock.members.get(usize::from(*pv));
             member.is_some_and(|it| it.state.is_there())
         };
-        let unfit = without.iter().copied().filter(|pv| needed(pv) && !missing.contains(pv));
+        let older = older::older(superblock, &found);
+        let unfit = without.iter().chain(&older).copied();
+        let unfit = unfit.filter(|pv| needed(pv) && !missing.contains(pv));
         let unfit: BTreeSet<u16> = unfit.collect();
+        let refused = || match older.is_empty() {
+            true => not_there(superblock, &(&missing | &unfit)),
+            false => NotOpened::Older(uuids(superblock, &older)),
+        };
         let lost = &said | &unfit;
         let away = &missing | &lost;
         let mut tables = Tables::new(superblock);
@@ -156,7 +167,7 @@ impl Pool {
         match load_lus(source, superblock, &mut tables, &mut checkpoint) {
             // They are on those.
             Err(NotOpened::NoLus(_)) if !(missing.is_empty() && unfit.is_empty()) => {
-                return Err(not_there(superblock, &(&missing | &unfit)));
+                return Err(refused());
             }
             loaded => loaded?,
         }
@@ -168,7 +179,7 @@ impl Pool {
                     let shadow = shadow.with_all();
                     Pool::open_without(source, server, Some(&shadow), without, policy)
                 }
-                None => Err(not_there(superblock, &(&missing | &unfit))),
+                None => Err(refused()),
             };
         }
         for pv in 0..superblock.members.len() as u16 {
@@ -371,8 +382,11 @@ pub(super) fn judge_members(
 }
 
 pub(super) fn not_there(superblock: &Superblock, missing: &BTreeSet<u16>) -> NotOpened {
-    let uuids = missing.iter().map(|pv| superblock.members[usize::from(*pv)].pv);
-    NotOpened::Missing(uuids.collect())
+    NotOpened::Missing(uuids(superblock, missing))
+}
+
+fn uuids(superblock: &Superblock, pvs: &BTreeSet<u16>) -> Vec<Uuid> {
+    pvs.iter().map(|pv| superblock.members[usize::from(*pv)].pv).collect()
 }
 
 /// Whether the pool goes on without those that are away: all that LUs have there is elsewhere, of the copies of the journal more than half are on PVs that are not missing, and those that are

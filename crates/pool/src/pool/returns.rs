@@ -24,6 +24,8 @@ pub(super) struct Return {
     failed: bool,
     copies: Vec<(Superblock, Place)>,
     pages: BTreeMap<u32, Page>,
+    /// It is an older copy of itself ([`super::older`]).
+    older: bool,
     /// What it claims and does not have, once that is known.
     wrong: Vec<ChunkId>,
 }
@@ -71,7 +73,8 @@ impl Pool {
             return self.answer(tag, Err(Fault::Busy));
         }
         let (copies, pages, wrong) = (Vec::new(), BTreeMap::new(), Vec::new());
-        self.returning = Some(Return { tag, pv, left: 1, failed: false, copies, pages, wrong });
+        let (failed, older) = (false, false);
+        self.returning = Some(Return { tag, pv, left: 1, failed, copies, pages, older, wrong });
         self.give(Op::Drain { then: Drained::Return }, |op| Effect::Drain { op });
     }
 
@@ -119,7 +122,12 @@ impl Pool {
                 }
             }
             Looked::Superblock(_) => match self.judge_return() {
-                Ok(()) => self.look_at_pages(pv),
+                Ok(older) => {
+                    if let Some(now) = &mut self.returning {
+                        now.older = older;
+                    }
+                    self.look_at_pages(pv);
+                }
                 Err(fault) => self.end_return(Err(fault)),
             },
             Looked::Page(_) => {
@@ -133,8 +141,8 @@ impl Pool {
         self.give(Op::Look { what }, |op| Effect::Read { op, pv, at, bytes, to });
     }
 
-    /// Whether it is the PV that was away, and was only that.
-    fn judge_return(&self) -> Result<(), Fault> {
+    /// Whether it is the PV that was away, and was only that; then whether it is an older copy.
+    fn judge_return(&self) -> Result<bool, Fault> {
         let superblock = &self.chosen.superblock;
         let Some(now) = &self.returning else { return Err(Fault::Busy) };
         let member = &superblock.members[usize::from(now.pv)];
@@ -148,7 +156,11 @@ impl Pool {
         let apart = |(copy, place): &(Superblock, Place)| {
             copy.epoch > member.seen && !is_left_behind(copy, &[*place], superblock)
         };
-        if copies.any(apart) { Err(Fault::Forked) } else { Ok(()) }
+        if copies.clone().any(apart) {
+            return Err(Fault::Forked);
+        }
+        let newest = copies.max_by_key(|(copy, _)| copy.sequence);
+        Ok(newest.is_some_and(|(copy, _)| self.is_older(now.pv, copy)))
     }
 
     fn look_at_pages(&mut self, pv: u16) {
@@ -170,9 +182,13 @@ impl Pool {
         let trusts = !self.keeps(Rule::ClaimsOfQuiet);
         let Some(now) = &mut self.returning else { return };
         let member = &mut superblock.members[usize::from(pv)];
-        (member.state, member.seen) = (MemberState::Returning, superblock.epoch);
+        (member.state, member.seen, member.had) = (MemberState::Returning, superblock.epoch, 0);
         let (slots, touched, durable) = (&mut self.slots, &mut self.touched, self.log.durable);
+        let older = now.older;
         let mut may = |key: (u32, u32)| {
+            if older {
+                return false;
+            }
             let Some(slot) = slots.get(&key) else { return true };
             // Nobody works with it: it is looked up anew, with this leg.
             let rests = slot.is_at_rest(durable) && slot.activity.is_none();
@@ -196,6 +212,9 @@ impl Pool {
         self.tables.pvs[usize::from(pv)].state = MemberState::Returning;
         if let Some(now) = &mut self.returning {
             self.tables.changed.homes.extend(now.wrong.drain(..));
+            if now.older {
+                self.missed.forget_pv(pv);
+            }
         }
         self.end_return(Ok(Reply::Done));
         self.legs_return(pv);
