@@ -297,18 +297,7 @@ impl Queue {
     #[inline]
     pub fn chain(&mut self, head: Head, out: &mut Chain<'_>) -> Result<(), ChainError> {
         debug_assert!(self.taken.has(head.0), "{head:?} is not in flight");
-        let result = chain::walk(&self.rings, &self.mem, &mut self.hit, self.indirect, head.0, out);
-        if !self.plain && self.in_order.is_some() {
-            self.record_chain(head, result.is_ok().then_some(out.writable_bytes));
-        }
-        result
-    }
-
-    #[inline(never)]
-    fn record_chain(&mut self, head: Head, writable: Option<u64>) {
-        if let Some(in_order) = &mut self.in_order {
-            in_order.set_writable(head.0, writable);
-        }
+        chain::walk(&self.rings, &self.mem, &mut self.hit, self.indirect, head.0, out)
     }
 
     /// Gives a head back, of whose buffers the first `written` writable bytes were written. The
@@ -319,8 +308,8 @@ impl Queue {
         debug_assert!(self.in_flight() > 0);
         if !self.plain
             && let Some(in_order) = &mut self.in_order
+            && !in_order.finish(head.0, written)
         {
-            in_order.finish(head.0, written);
             return;
         }
         self.element(head.0, written);
@@ -346,26 +335,20 @@ impl Queue {
         }
     }
 
-    /// Moves what is finished, in the order it was taken, to the open batch. A run of heads whose
-    /// buffers were all written to the end gets one element, at the place of its first and with the
-    /// id of its last (2.7.9); a head that was written short ends its run, so that its length is told.
-    fn release_in_order(&mut self) {
-        let Some(mut in_order) = self.in_order.take() else { return };
-        while let Some(run) = in_order.next_run() {
-            self.element(run.last, run.written);
-            for head in in_order.pop_run(run) {
-                self.give_back(head);
-            }
+    /// Moves what was held back, in the order it was taken, to the open batch, as far as nothing before it is missing.
+    fn release_held(&mut self) {
+        while let Some((head, written)) = self.in_order.as_mut().and_then(|it| it.next()) {
+            self.element(head, written);
+            self.give_back(head);
         }
-        self.in_order = Some(in_order);
     }
 
     /// Makes all that was put visible to the driver, and says whether it wants an interrupt.
     /// Nothing new, nothing done.
     #[inline]
     pub fn publish(&mut self) -> bool {
-        if self.in_order.is_some() {
-            self.release_in_order();
+        if !self.plain {
+            self.release_held();
         }
         let (old, new) = (self.published, self.next_used);
         if old == new {

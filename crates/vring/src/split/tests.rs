@@ -460,7 +460,7 @@ fn clause_2_7_9_in_order_holds_completions_back() {
 }
 
 #[test]
-fn clause_2_7_9_one_element_stands_for_a_run() {
+fn clause_2_7_9_each_head_has_an_element_of_its_own() {
     let mut pair = Pair::new(crate::driver::DriverConfig { in_order: true, ..plain(8) });
     let w = pair.alloc(32);
     let mut device = pair.device();
@@ -468,13 +468,16 @@ fn clause_2_7_9_one_element_stands_for_a_run() {
         pair.driver.add(&[], &[w], token, false).unwrap();
     }
     pair.driver.publish();
-    for head in pop_all(&mut device) {
-        walk(&mut device, head);
-        device.put_used(head, 32);
+    // The last two first: they are held back until those before them are finished.
+    let heads = pop_all(&mut device);
+    for index in [2, 3, 0, 1] {
+        walk(&mut device, heads[index]);
+        device.put_used(heads[index], 32 - index as u32);
     }
     device.publish();
-    // Element 0 has the id of the last; elements 1 to 3 were left alone.
-    assert_eq!([2, 4, 6, 10].map(|at| get16(pair.used_word(at))), [3, 32, 0, 0]);
+    // A driver that looks at the element at a head's place, and not at an earlier one for several, finds its length there.
+    let elements = [2, 4, 6, 8, 10, 12, 14, 16].map(|at| get16(pair.used_word(at)));
+    assert_eq!(elements, [0, 32, 1, 31, 2, 30, 3, 29]);
     let tokens: Vec<u64> =
         std::iter::from_fn(|| pair.driver.poll().unwrap()).map(|done| done.token).collect();
     assert_eq!(tokens, [0, 1, 2, 3]);
