@@ -273,7 +273,7 @@ impl Io {
         self.ring.push_own(operation, user_data);
     }
 
-    /// A head was taken from the ring. The channel does it for queues that do not pull.
+    /// A head was taken from the ring. The channel does it for those that it takes itself.
     #[inline]
     pub fn note_taken(&mut self, queue: &mut RunningQueue, head: Head) {
         let now = self.now;
@@ -550,6 +550,14 @@ impl Io {
         queue.settle(head, part, written, self.now);
     }
 
+    /// The same for a head that the handler of a queue that pulls has taken from the ring itself, and that ends in this turn.
+    #[inline]
+    pub fn settle_taken(&mut self, queue: &mut RunningQueue, head: Head, written: u32) {
+        self.under_way += 1;
+        self.list(queue);
+        queue.settle_taken(head, written, self.now);
+    }
+
     /// Puts a queue on the list of those that are looked at when the turn ends.
     #[inline]
     pub(crate) fn list(&mut self, queue: &mut RunningQueue) {
@@ -560,6 +568,7 @@ impl Io {
     }
 
     /// [`Handler::relay`] is called for a queue before the turn's ends are published. To be asked for once until then.
+    #[cold]
     pub fn relay(&mut self, queue: &mut RunningQueue) {
         self.relays.push(queue.id.0);
         queue.relays = true;

@@ -175,8 +175,8 @@ pub struct RunningQueue {
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
     pub(crate) backlog_since: u64,
-    /// Heads finished and not yet published: when taken, how long in the device (ticks).
-    finished: Vec<Finished>,
+    /// Heads finished and not yet published: when taken, how long in the device (ticks). How many in a row are alike.
+    finished: Vec<(Finished, u64)>,
 }
 
 impl std::fmt::Debug for RunningQueue {
@@ -420,8 +420,25 @@ impl RunningQueue {
             (State::Submitted, op) => (now.wrapping_sub(command.submitted), Timing::of(op)),
             _ => (0, Timing::Neither),
         };
-        self.finished.push(Finished::new(command.taken, device, part, way));
+        let finished = Finished::new(command.taken, device, part, way);
         command.state = State::Free;
+        self.give_back(head, written, finished);
+    }
+
+    /// The same of a head that was taken at that moment, by who has no need of its slot.
+    #[inline]
+    pub(crate) fn settle_taken(&mut self, head: Head, written: u32, now: u64) {
+        debug_assert!(self.state(head) == State::Free);
+        self.give_back(head, written, Finished::new(now, 0, NO_PART, Timing::Neither));
+    }
+
+    #[inline(always)] // At two places: a call would cost what it does.
+    fn give_back(&mut self, head: Head, written: u32, finished: Finished) {
+        // Commands of one batch that were served inline are alike: one record for all of them.
+        match self.finished.last_mut() {
+            Some((last, count)) if *last == finished => *count += 1,
+            _ => self.finished.push((finished, 1)),
+        }
         self.resources.ring.put_used(head, written);
         self.touched = true;
     }
@@ -446,24 +463,16 @@ impl RunningQueue {
     /// waits for it.
     #[inline]
     pub(crate) fn account(&mut self, handler: &impl Handler, now: u64) -> u64 {
-        let mut same: Option<(Finished, u64)> = None;
-        for finished in &self.finished {
-            // Commands of one batch that were served inline are alike: one record for all of them.
-            match &mut same {
-                Some((first, count)) if first == finished => *count += 1,
-                _ => {
-                    self.record(handler, same, now);
-                    same = Some((*finished, 1));
-                }
-            }
+        let mut all = 0;
+        for (finished, count) in &self.finished {
+            self.record(handler, *finished, *count, now);
+            all += count;
         }
-        self.record(handler, same, now);
-        let count = self.finished.len() as u64;
         // One that was done at once was active by itself.
         self.resources.stats.raise(QueueCounter::ActiveMax, 1);
         self.finished.clear();
         self.show_levels();
-        count
+        all
     }
 
     /// Reports an error of the whole queue, once.
@@ -477,8 +486,8 @@ impl RunningQueue {
 
     /// Records the latencies of commands that are alike, for the queue and for the part of the device that they were for.
     #[inline]
-    fn record(&self, handler: &impl Handler, same: Option<(Finished, u64)>, now: u64) {
-        let Some((Finished { taken, device, part_and_way }, count)) = same else { return };
+    fn record(&self, handler: &impl Handler, finished: Finished, count: u64, now: u64) {
+        let Finished { taken, device, part_and_way } = finished;
         let (part, way) = (part_and_way as u16, part_and_way >> 16);
         let total = now.saturating_sub(taken);
         let stats = self.resources.stats;
