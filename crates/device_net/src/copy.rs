@@ -18,6 +18,15 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Bytes from the beginning of the buffers to their end.
+    #[inline]
+    pub(crate) fn whole(self) -> usize {
+        match self.bufs {
+            [one] => one.len(),
+            all => all.iter().map(|buf| buf.len()).sum(),
+        }
+    }
+
     /// Copies a part of the frame out.
     #[inline]
     pub(crate) fn read(self, from: usize, to: &mut [u8]) {
@@ -89,6 +98,7 @@ pub(crate) fn write_piece(
 }
 
 /// Writes a frame as it came behind so many bytes of a header; what was looked at is written last.
+#[inline(always)] // At one place.
 pub(crate) fn write_whole(
     source: Source<'_>,
     its: &NetHeader,

@@ -136,6 +136,7 @@ impl Handler for NetHandler {
         if queue.is_short_of_lists() { Err(QueueCounter::WaitNoDma) } else { Ok(()) }
     }
 
+    #[inline]
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
         self.sender().begin(io, queue, head, Some(walked.readable));
     }
@@ -203,6 +204,7 @@ impl Handler for NetHandler {
 }
 
 impl NetHandler {
+    #[inline]
     fn sender(&mut self) -> &mut Sender {
         match &mut self.0 {
             Side::Tx(sender) => sender,

@@ -426,7 +426,7 @@ impl Drop for Port {
 /// A pair of queues, as others see it.
 #[derive(Default)]
 pub(crate) struct Pair {
-    inbox: OnceLock<Inbox>,
+    inbox: OnceLock<Arc<Inbox>>,
     /// The client uses its RX queue, which may be on its way between channels.
     pub(crate) open: AtomicBool,
     /// The driver has sent by its TX queue: it uses the pair (clause 5.1.6.5.5).
@@ -532,7 +532,7 @@ impl Pair {
             assert!(free.push(Box::new(parcel)).is_ok(), "it has room for all");
         }
         let full = ArrayQueue::new(INBOX_FRAMES);
-        let _ = self.inbox.set(Inbox { free, full, _memory: memory });
+        let _ = self.inbox.set(Arc::new(Inbox { free, full, _memory: memory }));
         Ok(())
     }
 
@@ -542,7 +542,7 @@ impl Pair {
     }
 
     /// Frames on their way; none before it has run.
-    pub(crate) fn inbox(&self) -> Option<&Inbox> {
+    pub(crate) fn inbox(&self) -> Option<&Arc<Inbox>> {
         self.inbox.get()
     }
 

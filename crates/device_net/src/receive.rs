@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use channel::{Io, NO_PART, RunningQueue};
+use channel::{Io, RunningQueue};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
-use switch::{Reason, Scratch};
+use switch::{Reason, Scratch, Switch};
 use vring::{Chain, Head, QueueError};
 
 use crate::copy::{write_piece, write_whole};
@@ -32,9 +32,10 @@ pub(crate) struct Receiver {
 /// Buffers that were taken for a frame.
 struct Buffers {
     heads: Vec<(Head, usize)>,
-    bufs: Vec<IoBuf>,
+    /// The first `count` of these, and then room for those of one more chain.
+    places: Vec<IoBuf>,
+    count: usize,
     bytes: usize,
-    chain: Box<[IoBuf]>,
 }
 
 /// What became of a frame, or of a part of it.
@@ -56,9 +57,9 @@ impl Receiver {
             scratch: Box::default(),
             buffers: Buffers {
                 heads: Vec::with_capacity(usize::from(size)),
-                bufs: Vec::with_capacity(SEGMENTS),
+                places: vec![IoBuf::EMPTY; 2 * SEGMENTS],
+                count: 0,
                 bytes: 0,
-                chain: vec![IoBuf::EMPTY; SEGMENTS].into(),
             },
         }
     }
@@ -74,6 +75,7 @@ impl Receiver {
     }
 
     /// Takes in a frame from a queue of the same channel, and counts what becomes of it. An error is one of the ring.
+    #[inline]
     pub(crate) fn take_in<W: Watch>(
         &mut self,
         io: &mut Io,
@@ -82,13 +84,44 @@ impl Receiver {
         frame: &Frame<'_>,
     ) -> Result<(), QueueError> {
         let tried = match self.waiting.is_empty() {
-            true => Ok(()),
-            false => self.drain(io, queue, around),
+            true => self.deliver(io, queue, around, frame, 0),
+            false => self.deliver_behind(io, queue, around, frame),
         };
-        let tried = tried.and_then(|()| match self.waiting.is_empty() {
+        match tried {
+            Ok(Fate::Arrived) => {
+                self.account(queue, around, frame, Fate::Arrived);
+                Ok(())
+            }
+            tried => self.keep(io, queue, around, frame, tried),
+        }
+    }
+
+    /// Delivers a frame behind those that wait, if there are buffers for all of them.
+    #[cold]
+    fn deliver_behind<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        around: &mut Around<'_, W>,
+        frame: &Frame<'_>,
+    ) -> Result<Fate, QueueError> {
+        self.drain(io, queue, around)?;
+        match self.waiting.is_empty() {
             true => self.deliver(io, queue, around, frame, 0),
             false => Ok(Fate::Waits(0)),
-        });
+        }
+    }
+
+    /// A frame that has not arrived is lost, or waits.
+    #[cold]
+    fn keep<W: Watch>(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        around: &mut Around<'_, W>,
+        frame: &Frame<'_>,
+        tried: Result<Fate, QueueError>,
+    ) -> Result<(), QueueError> {
         let arrived = match tried {
             Ok(Fate::Waits(parts)) => parts,
             Ok(fate) => {
@@ -177,8 +210,7 @@ impl Receiver {
     fn give_back_old(&mut self, io: &mut Io, queue: &mut RunningQueue) {
         while let Some(head) = queue.resources.ring.resubmit_next() {
             queue.count(QueueCounter::Resubmitted, 1);
-            io.note_taken(queue, head);
-            io.settle(queue, head, NO_PART, 0);
+            io.settle_taken(queue, head, 0);
         }
     }
 
@@ -204,6 +236,7 @@ impl Receiver {
     }
 
     /// Makes a frame into what the client takes, and puts it into buffers. So many parts of it have arrived before.
+    #[inline]
     fn deliver<W: Watch>(
         &mut self,
         io: &mut Io,
@@ -212,13 +245,21 @@ impl Receiver {
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<Fate, QueueError> {
-        let Receiver { scratch, buffers, header, mergeable, .. } = self;
         if arrived == 0
             && let Some(mut its) = switch.as_it_came(frame.egress, &frame.view, &frame.offload)
         {
             let Frame { view, source, egress, .. } = frame;
-            let total = *header + view.len();
-            match buffers.gather(io, queue, total, *mergeable)? {
+            let header = self.header;
+            let put = self.buffers.put(
+                io,
+                queue,
+                (header + view.len(), self.mergeable),
+                |bufs, count| {
+                    its.num_buffers = count;
+                    write_whole(*source, &its, view, bufs, header);
+                },
+            );
+            match put? {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(None) => return Ok(Fate::Waits(0)),
                 ControlFlow::Break(Some(reason)) => {
@@ -226,12 +267,23 @@ impl Receiver {
                     return Ok(Fate::Lost(reason));
                 }
             }
-            its.num_buffers = buffers.heads.len() as u16;
-            write_whole(*source, &its, view, &buffers.bufs, *header);
-            buffers.give_back(io, queue, total);
             switch.delivered(egress.port, view.len());
             return Ok(Fate::Arrived);
         }
+        self.deliver_pieces(io, queue, switch, frame, arrived)
+    }
+
+    /// The same of a frame that is not delivered as it came, or not at once.
+    #[inline(never)]
+    fn deliver_pieces(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        switch: &mut Switch,
+        frame: &Frame<'_>,
+        arrived: usize,
+    ) -> Result<Fate, QueueError> {
+        let Receiver { scratch, buffers, header, mergeable, .. } = self;
         let Frame { view, source, offload, egress, .. } = *frame;
         let pieces = switch.adapt(egress, view, offload, scratch);
         let mut pieces = match pieces {
@@ -241,8 +293,12 @@ impl Receiver {
         let mut number = 0;
         while let Some(mut piece) = pieces.next() {
             if number >= arrived {
-                let total = *header + piece.len();
-                match buffers.gather(io, queue, total, *mergeable)? {
+                let wanted = (*header + piece.len(), *mergeable);
+                let put = buffers.put(io, queue, wanted, |bufs, count| {
+                    piece.header.num_buffers = count;
+                    write_piece(source, &mut piece, bufs, *header);
+                });
+                match put? {
                     ControlFlow::Continue(()) => {}
                     ControlFlow::Break(None) => return Ok(Fate::Waits(number)),
                     ControlFlow::Break(Some(reason)) => {
@@ -250,9 +306,6 @@ impl Receiver {
                         return Ok(Fate::Lost(reason));
                     }
                 }
-                piece.header.num_buffers = buffers.heads.len() as u16;
-                write_piece(source, &mut piece, &buffers.bufs, *header);
-                buffers.give_back(io, queue, total);
             }
             number += 1;
         }
@@ -262,7 +315,25 @@ impl Receiver {
 }
 
 impl Buffers {
-    /// Takes as many buffers as a frame of so many bytes needs. Without them all stay in the ring: none is `None`, and there will be none is a reason.
+    /// Takes as many as so many bytes need, has them written, of which it is told how many heads they have, and gives them back. Where there are too few
+    /// all stay in the ring: none now is `None`, and there will be none is a reason.
+    #[inline(always)] // As what follows: two places, and a call for each frame would cost a tenth of it.
+    fn put(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        (total, mergeable): (usize, bool),
+        write: impl FnOnce(&[IoBuf], u16),
+    ) -> Result<ControlFlow<Option<Reason>>, QueueError> {
+        let gathered = self.gather(io, queue, total, mergeable)?;
+        if gathered.is_continue() {
+            write(&self.places[..self.count], self.heads.len() as u16);
+            self.give_back(io, queue, total);
+        }
+        Ok(gathered)
+    }
+
+    #[inline(always)]
     fn gather(
         &mut self,
         io: &mut Io,
@@ -271,8 +342,7 @@ impl Buffers {
         mergeable: bool,
     ) -> Result<ControlFlow<Option<Reason>>, QueueError> {
         self.heads.clear();
-        self.bufs.clear();
-        self.bytes = 0;
+        (self.count, self.bytes) = (0, 0);
         while self.bytes < total {
             let ring = &mut queue.resources.ring;
             let enough = if mergeable { usize::from(ring.size()) } else { 1 };
@@ -291,28 +361,39 @@ impl Buffers {
                 self.undo(queue);
                 return Ok(ControlFlow::Break(None));
             };
-            let mut chain = Chain::new(&mut self.chain);
+            if self.places.len() < self.count + SEGMENTS {
+                self.places.resize(self.count + SEGMENTS, IoBuf::EMPTY);
+            }
+            let mut chain = Chain::new(&mut self.places[self.count..][..SEGMENTS]);
             let walked = queue.resources.ring.chain(head, &mut chain);
-            let (from, to) = (chain.readable, chain.total);
+            let (readable, found) = (chain.readable, chain.total);
             if walked.is_err() {
-                queue.count(QueueCounter::BadChains, 1);
-                self.heads.push((head, 0));
-                self.heads.iter_mut().for_each(|(_, bytes)| *bytes = 0);
-                self.give_back(io, queue, 0);
-                return Ok(ControlFlow::Break(Some(Reason::GuestMemory)));
+                return Ok(ControlFlow::Break(Some(self.refuse(io, queue, head))));
             }
             let bytes = usize::try_from(chain.writable_bytes).unwrap_or(usize::MAX);
-            match &self.chain[from..to] {
-                [one] => self.bufs.push(*one),
-                several => self.bufs.extend_from_slice(several),
+            if readable > 0 {
+                // Nothing is written into those.
+                self.places[self.count..][..found].rotate_left(readable);
             }
+            self.count += found - readable;
             self.heads.push((head, bytes));
             self.bytes = self.bytes.saturating_add(bytes);
         }
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The chain of the last one breaks the rules: all go back with nothing in them.
+    #[cold]
+    fn refuse(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> Reason {
+        queue.count(QueueCounter::BadChains, 1);
+        self.heads.push((head, 0));
+        self.heads.iter_mut().for_each(|(_, bytes)| *bytes = 0);
+        self.give_back(io, queue, 0);
+        Reason::GuestMemory
+    }
+
     /// They stay in the ring.
+    #[inline(never)]
     fn undo(&mut self, queue: &mut RunningQueue) {
         while let Some((head, _)) = self.heads.pop() {
             queue.resources.ring.undo_pop(head);
@@ -320,27 +401,34 @@ impl Buffers {
     }
 
     /// Gives the buffers back, in their order, with so many bytes in them.
+    #[inline(always)]
     fn give_back(&mut self, io: &mut Io, queue: &mut RunningQueue, total: usize) {
         if queue.resources.ring.is_logged() {
-            let mut left = total;
-            for buf in &self.bufs {
-                let now = left.min(buf.len());
-                queue.resources.ring.mark_written(buf.slice(0, now));
-                left -= now;
-            }
+            self.log(queue, total);
         }
         let mut left = total;
-        for (head, bytes) in self.heads.drain(..) {
+        for &(head, bytes) in &self.heads {
             let written = left.min(bytes);
             left -= written;
-            io.note_taken(queue, head);
             // A frame is far shorter than 4 GiB.
-            io.settle(queue, head, NO_PART, written as u32);
+            io.settle_taken(queue, head, written as u32);
+        }
+    }
+
+    /// Notes what was written, for who copies the client's memory meanwhile.
+    #[cold]
+    fn log(&self, queue: &mut RunningQueue, total: usize) {
+        let mut left = total;
+        for buf in &self.places[..self.count] {
+            let now = left.min(buf.len());
+            queue.resources.ring.mark_written(buf.slice(0, now));
+            left -= now;
         }
     }
 }
 
 /// The next buffer of the ring.
+#[inline(always)]
 fn next_head(queue: &mut RunningQueue) -> Result<Option<Head>, QueueError> {
     let ring = &mut queue.resources.ring;
     match ring.pop()? {

@@ -57,6 +57,8 @@ pub(crate) struct Replica {
     others: Vec<Arc<ArrayQueue<News>>>,
     /// RX queues on this channel: of which pair of which port.
     here: Vec<(PortId, u16, QueueId)>,
+    /// The way that was found last in this batch, and for what: most frames of a batch have the same.
+    last: Option<(PortId, u16, QueueId, u16)>,
     aged_ns: u64,
     /// Who watches frames: taken over as ports are, so that nobody looks for it while nobody does.
     tracer: Option<Arc<Tracer>>,
@@ -118,6 +120,7 @@ impl Replica {
             heard: network.listen(channel),
             others: Vec::new(),
             here: Vec::new(),
+            last: None,
             aged_ns: 0,
             tracer: None,
         }
@@ -139,9 +142,9 @@ impl Replica {
         place.is_some_and(|place| place.revision < version)
     }
 
-    /// Of which pair the inbox is that a frame waits in for a port, as [`Replica::way_to`] leads there.
+    /// Of which pair the inbox is that a frame waits in for a port, as [`Replica::find_way`] leads there.
     pub(crate) fn inbox_of(&self, port: PortId, number: u16) -> Option<(Arc<Port>, u16)> {
-        match self.way_to(port, number)? {
+        match self.find_way(port, number)? {
             Way::Away(port, pair) => Some((port, pair)),
             Way::Here(_, pair) => Some((self.port(port)?, pair)),
         }
@@ -155,6 +158,7 @@ impl Replica {
     /// Takes over what has changed, and what others have learned. To be called before a batch of frames; the moment of it in nanoseconds.
     pub(crate) fn catch_up(&mut self) -> u64 {
         let now_ns = clock::to_ns(clock::ticks());
+        self.last = None;
         if !self.leased.is_empty() {
             self.look_at_deadlines();
         }
@@ -235,11 +239,13 @@ impl Replica {
 
     /// An RX queue is here.
     pub(crate) fn enter(&mut self, port: PortId, pair: u16, queue: QueueId) {
+        self.last = None;
         self.here.push((port, pair, queue));
     }
 
     /// It goes.
     pub(crate) fn leave(&mut self, port: PortId, pair: u16) {
+        self.last = None;
         self.here.retain(|(at, number, _)| (*at, *number) != (port, pair));
     }
 
@@ -249,9 +255,24 @@ impl Replica {
         Some(Arc::clone(&self.ports.get(usize::from(id.0))?.as_ref()?.port))
     }
 
+    /// As [`Replica::find_way`], which is asked once of each batch where it leads to a queue of this channel.
+    #[inline]
+    pub(crate) fn way_to(&mut self, id: PortId, number: u16) -> Option<Way> {
+        if let Some((port, from, queue, pair)) = self.last
+            && (port, from) == (id, number)
+        {
+            return Some(Way::Here(queue, pair));
+        }
+        let way = self.find_way(id, number);
+        if let Some(Way::Here(queue, pair)) = way {
+            self.last = Some((id, number, queue, pair));
+        }
+        way
+    }
+
     /// Which queue of a port gets a frame that came by the pair of that number at its sender's. A pair that the driver has not sent by is none that it
     /// uses (clause 5.1.6.5.5), but for the first. None: the client uses no queue.
-    pub(crate) fn way_to(&self, id: PortId, number: u16) -> Option<Way> {
+    fn find_way(&self, id: PortId, number: u16) -> Option<Way> {
         let port = &self.ports.get(usize::from(id.0))?.as_ref()?.port;
         let is_used = |pair: u16| {
             let pair_ = &port.pairs[usize::from(pair)];

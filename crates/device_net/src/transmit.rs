@@ -80,6 +80,7 @@ impl Sender {
     }
 
     /// A head was taken; of a sound chain, that many buffers are the frame's.
+    #[inline]
     pub(crate) fn begin(
         &mut self,
         io: &mut Io,
@@ -94,6 +95,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn ask_for_relay(&mut self, io: &mut Io, queue: &mut RunningQueue) {
         if !self.asked {
             self.asked = true;
@@ -143,16 +145,27 @@ impl Sender {
         watch: W,
     ) {
         let mut taken = std::mem::take(&mut self.taken);
-        let mut done = 0;
+        let (mut done, mut frames, mut bytes) = (0, 0, 0);
         for (head, readable) in taken.iter().copied() {
             let judged = match readable {
                 Some(readable) => {
                     let command = queue.command(head);
-                    self.bufs.clear();
-                    self.bufs.extend_from_slice(&command.all(&mut io.lists)[..readable]);
+                    let one;
+                    let bufs: &[IoBuf] = match &command.all(&mut io.lists)[..readable] {
+                        // As most frames lie.
+                        [first] => {
+                            one = [*first];
+                            &one
+                        }
+                        several => {
+                            self.bufs.clear();
+                            self.bufs.extend_from_slice(several);
+                            &self.bufs
+                        }
+                    };
                     let (port, pair, header) = (&*self.port, self.pair, self.header);
                     let teller = &mut self.teller;
-                    let sent = Sent { port, pair, bufs: &self.bufs, header, teller };
+                    let sent = Sent { port, pair, bufs, header, teller };
                     let at = (&mut *replica, now_ns, watch);
                     match self.held.until_ns.take() {
                         None => {
@@ -181,15 +194,17 @@ impl Sender {
                 break;
             }
             match judged {
-                Ok(bytes) => {
-                    queue.count(QueueCounter::TxFrames, 1);
-                    queue.count(QueueCounter::TxBytes, bytes as u64);
+                Ok(its) => {
+                    frames += 1;
+                    bytes += its as u64;
                 }
                 Err(reason) => queue.count(counter_of(reason), 1),
             }
             io.settle(queue, head, NO_PART, 0);
             done += 1;
         }
+        queue.count(QueueCounter::TxFrames, frames);
+        queue.count(QueueCounter::TxBytes, bytes);
         taken.drain(..done);
         self.taken = taken;
     }
@@ -231,6 +246,7 @@ impl Default for Room {
 }
 
 /// Sends a frame to all that get it; how many bytes it has. An error is for all of them. Where its sender can wait it may wait for room, which `held` says then.
+#[inline(always)] // At two places: what it is given is many words.
 pub(crate) fn send<W: Watch>(
     io: &mut Io,
     queue: &RunningQueue,
@@ -242,8 +258,8 @@ pub(crate) fn send<W: Watch>(
 ) -> Result<usize, Reason> {
     let from = port.id;
     let talks = &port.pairs[usize::from(pair)].talks;
-    let whole: usize = bufs.iter().map(|buf| buf.len()).sum();
     let source = Source { bufs, skip: header };
+    let whole = source.whole();
     let number = watch.number();
     let len = whole.saturating_sub(header);
     // The header and the frame's first bytes, at once.
@@ -354,6 +370,7 @@ pub(crate) fn lose<W: Watch>(
 
 /// Hands a frame to a queue of its destination, which counts what becomes of it from then on. Who keeps the sender's table is told the number of its pair, and a limit admits it,
 /// but not if it is handed over again.
+#[inline(always)] // As `send`, in which it is; elsewhere frames have waited.
 pub(crate) fn hand_over<W: Watch>(
     io: &mut Io,
     (sender, peers): (&RunningQueue, &mut dyn Peers<NetHandler>),

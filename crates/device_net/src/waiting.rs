@@ -54,6 +54,7 @@ pub(crate) struct Waiting {
     pub(crate) replica: Rc<RefCell<Replica>>,
     pub(crate) port: Arc<Port>,
     number: u16,
+    inbox: Arc<Inbox>,
     /// Before those in the inbox.
     at_hand: Option<Box<Parcel>>,
     /// Something was taken since it looked last.
@@ -69,10 +70,11 @@ impl Waiting {
         io: &Io,
     ) -> Waiting {
         let pair = &port.pairs[usize::from(number)];
-        let at_hand = pair.kept().take();
+        let inbox = pair.inbox().expect("an inbox was made for the queue");
+        let (inbox, at_hand) = (Arc::clone(inbox), pair.kept().take());
         pair.opened(io.wake());
         replica.borrow_mut().enter(port.id, number, io.opening());
-        Waiting { replica, port, number, at_hand, took: Cell::new(false) }
+        Waiting { replica, port, number, inbox, at_hand, took: Cell::new(false) }
     }
 
     /// It has the queue no more; what waits stays for the next one.
@@ -92,18 +94,13 @@ impl Waiting {
         &self.port.pairs[usize::from(self.number)]
     }
 
-    /// Made before a channel has the queue.
-    fn inbox(&self) -> &Inbox {
-        self.pair().inbox().expect("an inbox was made for the queue")
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.at_hand.is_none() && self.inbox().full.is_empty()
+        self.at_hand.is_none() && self.inbox.full.is_empty()
     }
 
     /// The oldest.
     pub(crate) fn next(&mut self) -> Option<Box<Parcel>> {
-        self.at_hand.take().or_else(|| self.inbox().full.pop())
+        self.at_hand.take().or_else(|| self.inbox.full.pop())
     }
 
     /// It goes on waiting, and so many of its parts have arrived.
@@ -114,7 +111,7 @@ impl Waiting {
 
     /// It waits no more.
     pub(crate) fn free(&self, parcel: Box<Parcel>) {
-        assert!(self.inbox().free.push(parcel).is_ok(), "it has room for all");
+        assert!(self.inbox.free.push(parcel).is_ok(), "it has room for all");
         self.took.set(true);
     }
 

@@ -120,7 +120,7 @@ pub(crate) fn as_it_came(
     takes: Takes,
 ) -> Option<NetHeader> {
     let Offload::None { valid } = *offload else { return None };
-    let fits = edit == TagEdit::Keep && view.len() - view.l3() <= takes.mtu;
+    let fits = matches!(edit, TagEdit::Keep) && view.len() - view.l3() <= takes.mtu;
     fits.then(|| plain(valid && takes.offloads.consistent().has(Offloads::CSUM)))
 }
 
@@ -143,21 +143,21 @@ pub fn adapt<'a>(
         Offload::Segment(gso) => Work::Cut(gso, can.has(Offloads::CSUM)),
     };
     let longest = match offload {
-        Offload::Segment(gso) => view.len().min(gso.payload + gso.size),
+        Offload::Segment(gso) => view.len().min(gso.payload() + gso.size()),
         _ => view.len(),
     };
     if longest - view.l3() > takes.mtu {
         return Err(Reason::MtuExceeded);
     }
-    let next = if let Offload::Segment(gso) = offload { gso.payload } else { 0 };
+    let next = if let Offload::Segment(gso) = offload { gso.payload() } else { 0 };
     let mut pieces = Pieces { view, scratch, head: 0, moved: edit.growth(), work, next };
     let as_is = edit == TagEdit::Keep && matches!(work, Work::Send(_));
     if !as_is || matches!(offload, Offload::Segment(_)) {
         pieces.head = pieces.lay_out(edit, offload);
     }
     if let (Offload::Segment(gso), Work::Send(_)) = (offload, work) {
-        pieces.lengths(&gso, view.len() - gso.payload, 0);
-        pieces.pseudo(&gso, view.len() - gso.payload);
+        pieces.lengths(&gso, view.len() - gso.payload(), 0);
+        pieces.pseudo(&gso, view.len() - gso.payload());
     }
     Ok(pieces)
 }
@@ -177,8 +177,8 @@ impl<'a> Pieces<'a> {
                 self.work = Work::Done;
                 let place = |at: usize| at.wrapping_add_signed(self.moved);
                 let mut sum = Sum::default();
-                sum.add(&self.scratch.0[place(partial.start)..self.head]);
-                let fill = Fill { sum, field: place(partial.field), udp: partial.udp };
+                sum.add(&self.scratch.0[place(partial.start())..self.head]);
+                let fill = Fill { sum, field: place(partial.field()), udp: partial.udp };
                 let rest = self.view.head().len()..self.view.len();
                 Some(self.piece(plain(false), rest, Some(fill)))
             }
@@ -197,7 +197,7 @@ impl<'a> Pieces<'a> {
     /// Copies the head with its tag edited. Of a frame that is cut only the headers are wanted. Returns its length.
     fn lay_out(&mut self, edit: TagEdit, offload: Offload) -> usize {
         let head = match (offload, self.work) {
-            (Offload::Segment(gso), Work::Cut(..)) => &self.view.head()[..gso.payload],
+            (Offload::Segment(gso), Work::Cut(..)) => &self.view.head()[..gso.payload()],
             _ => self.view.head(),
         };
         let out = &mut self.scratch.0;
@@ -221,8 +221,8 @@ impl<'a> Pieces<'a> {
     /// Writes what is of one segment into the headers: lengths, identification, IPv4 checksum.
     fn lengths(&mut self, gso: &Gso, payload: usize, index: usize) {
         let l3 = self.view.l3().wrapping_add_signed(self.moved);
-        let l4 = gso.l4.wrapping_add_signed(self.moved);
-        let headers = gso.payload - gso.l4;
+        let l4 = gso.l4().wrapping_add_signed(self.moved);
+        let headers = gso.payload() - gso.l4();
         let out = &mut self.scratch.0;
         if gso.v4 {
             put(out, l3 + 2, l4 - l3 + headers + payload);
@@ -243,8 +243,8 @@ impl<'a> Pieces<'a> {
     /// Stores the sum of the pseudo header where the checksum belongs (RFC 9293 clause 3.1, RFC 8200 clause 8.1).
     fn pseudo(&mut self, gso: &Gso, payload: usize) {
         let l3 = self.view.l3().wrapping_add_signed(self.moved);
-        let l4 = gso.l4.wrapping_add_signed(self.moved);
-        let upper = gso.payload - gso.l4 + payload;
+        let l4 = gso.l4().wrapping_add_signed(self.moved);
+        let upper = gso.payload() - gso.l4() + payload;
         let out = &mut self.scratch.0;
         let addresses = if gso.v4 { l3 + 12..l3 + 20 } else { l3 + 8..l3 + 40 };
         let mut sum = Sum::default();
@@ -255,19 +255,19 @@ impl<'a> Pieces<'a> {
     }
 
     fn segment(&mut self, gso: &Gso, leave: bool) -> Piece<'_> {
-        let (from, to) = (self.next, self.view.len().min(self.next + gso.size));
-        let (first, last) = (from == gso.payload, to == self.view.len());
+        let (from, to) = (self.next, self.view.len().min(self.next + gso.size()));
+        let (first, last) = (from == gso.payload(), to == self.view.len());
         self.next = to;
         if last {
             self.work = Work::Done;
         }
-        self.lengths(gso, to - from, (from - gso.payload) / gso.size);
-        let l4 = gso.l4.wrapping_add_signed(self.moved);
+        self.lengths(gso, to - from, (from - gso.payload()) / gso.size());
+        let l4 = gso.l4().wrapping_add_signed(self.moved);
         if gso.tcp {
             self.tcp(gso, l4, from, first, last);
         }
         self.pseudo(gso, to - from);
-        let partial = Partial { start: gso.l4, field: gso.l4 + gso.csum_offset(), udp: !gso.tcp };
+        let partial = Partial::new(gso.l4(), gso.l4() + gso.csum_offset(), !gso.tcp);
         if leave {
             return self.piece(partial.header(self.moved), from..to, None);
         }
@@ -282,9 +282,9 @@ impl<'a> Pieces<'a> {
         const FIN: u8 = 1;
         const PSH: u8 = 8;
         const CWR: u8 = 0x80;
-        let original = &self.view.head()[gso.l4..];
+        let original = &self.view.head()[gso.l4()..];
         let sequence = u32::from_be_bytes([original[4], original[5], original[6], original[7]]);
-        let sequence = sequence.wrapping_add((from - gso.payload) as u32);
+        let sequence = sequence.wrapping_add((from - gso.payload()) as u32);
         let mut flags = original[13];
         if !first {
             flags &= !CWR;

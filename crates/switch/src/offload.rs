@@ -117,8 +117,9 @@ impl Offloads {
 /// A checksum to be filled in: one over everything from `start`, stored at `field`. Both are counted from the frame's first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partial {
-    pub(crate) start: usize,
-    pub(crate) field: usize,
+    // Small, for every frame is handed on with its offload. Both are in what is known of the frame.
+    start: u16,
+    field: u16,
     /// 0 would be read as "no checksum".
     pub(crate) udp: bool,
 }
@@ -126,10 +127,10 @@ pub struct Partial {
 /// A frame that is to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gso {
-    pub(crate) l4: usize,
+    l4: u16,
     /// Where the headers end.
-    pub(crate) payload: usize,
-    pub(crate) size: usize,
+    payload: u16,
+    size: u16,
     pub(crate) tcp: bool,
     pub(crate) v4: bool,
     pub(crate) cwr: bool,
@@ -155,16 +156,22 @@ impl Offload {
     ///
     /// The checksum's place must not be one that guards look at, since it is filled in behind them: it is the one of the upper
     /// protocol, or within a TCP or UDP payload or an unknown protocol (tunnels).
+    #[inline]
     pub fn judge(
         header: &NetHeader,
         view: &View<'_>,
         may: Offloads,
         trusted: bool,
     ) -> Result<Offload, Reason> {
-        let (needs, kind) = (header.flags & NEEDS_CSUM != 0, header.gso_type & !GSO_ECN);
-        if !needs && header.gso_type == GSO_NONE {
+        if header.flags & NEEDS_CSUM == 0 && header.gso_type == GSO_NONE {
             return Ok(Offload::None { valid: trusted && header.flags & DATA_VALID != 0 });
         }
+        Offload::judge_work(header, view, may)
+    }
+
+    /// The same of a header that leaves something to be done.
+    fn judge_work(header: &NetHeader, view: &View<'_>, may: Offloads) -> Result<Offload, Reason> {
+        let (needs, kind) = (header.flags & NEEDS_CSUM != 0, header.gso_type & !GSO_ECN);
         if !needs || !may.has(Offloads::CSUM) {
             return Err(Reason::InvalidHwol);
         }
@@ -178,7 +185,7 @@ impl Offload {
         if !may.has(gso.needs()) || partial.start != gso.l4 {
             return Err(Reason::InvalidHwol);
         }
-        if (view.len() - gso.payload).div_ceil(gso.size) > SEGMENTS_MAX {
+        if (view.len() - gso.payload()).div_ceil(gso.size()) > SEGMENTS_MAX {
             return Err(Reason::SkbGsoSeg);
         }
         Ok(Offload::Segment(gso))
@@ -210,7 +217,7 @@ fn partial(header: &NetHeader, view: &View<'_>, packet: &Packet) -> Option<Parti
     };
     // In a tunnel it is not known what the field is; 0xffff is right for all.
     let udp = matches!(packet, Packet::Ip(ip) if ip.protocol == protocol::UDP);
-    harmless.then_some(Partial { start, field, udp })
+    harmless.then(|| Partial::new(start, field, udp))
 }
 
 fn gso(header: &NetHeader, view: &View<'_>, ip: &Ip) -> Option<Gso> {
@@ -226,11 +233,12 @@ fn gso(header: &NetHeader, view: &View<'_>, ip: &Ip) -> Option<Gso> {
     let length = if tcp { usize::from(*upper.get(12)? >> 4) * 4 } else { 8 };
     let least = if tcp { 20 } else { 8 };
     let payload = l4 + length;
-    let size = usize::from(header.gso_size);
     let whole = ip.fragment == Fragment::Whole && view.len() - view.l3() <= 65535;
     let fits = length >= least && upper.len() >= length && payload < view.len();
     let cwr = header.gso_type & GSO_ECN != 0;
-    (known && whole && fits && size > 0).then_some(Gso { l4, payload, size, tcp, v4, cwr })
+    let (size, sound) = (header.gso_size, known && whole && fits && header.gso_size > 0);
+    // Both are in what is known of the frame.
+    sound.then_some(Gso { l4: l4 as u16, payload: payload as u16, size, tcp, v4, cwr })
 }
 
 impl Gso {
@@ -257,9 +265,9 @@ impl Gso {
         NetHeader {
             flags: NEEDS_CSUM,
             gso_type: kind | if self.cwr { GSO_ECN } else { 0 },
-            hdr_len: place(self.payload),
-            gso_size: self.size as u16,
-            csum_start: place(self.l4),
+            hdr_len: place(self.payload()),
+            gso_size: self.size,
+            csum_start: place(self.l4()),
             csum_offset: self.csum_offset() as u16,
             num_buffers: 1,
         }
@@ -268,13 +276,41 @@ impl Gso {
     pub(crate) fn csum_offset(&self) -> usize {
         if self.tcp { 16 } else { 6 }
     }
+
+    /// Where the upper header begins.
+    pub(crate) fn l4(&self) -> usize {
+        usize::from(self.l4)
+    }
+
+    /// Where the headers end.
+    pub(crate) fn payload(&self) -> usize {
+        usize::from(self.payload)
+    }
+
+    /// Payload of each segment.
+    pub(crate) fn size(&self) -> usize {
+        usize::from(self.size)
+    }
 }
 
 impl Partial {
+    /// Of places in what is known of the frame.
+    pub(crate) fn new(start: usize, field: usize, udp: bool) -> Partial {
+        Partial { start: start as u16, field: field as u16, udp }
+    }
+
+    pub(crate) fn start(&self) -> usize {
+        usize::from(self.start)
+    }
+
+    pub(crate) fn field(&self) -> usize {
+        usize::from(self.field)
+    }
+
     /// The header of a frame whose checksum is left to the receiver.
     pub(crate) fn header(&self, moved: isize) -> NetHeader {
-        let start = self.start.wrapping_add_signed(moved);
-        let field = self.field.wrapping_add_signed(moved);
+        let start = self.start().wrapping_add_signed(moved);
+        let field = self.field().wrapping_add_signed(moved);
         NetHeader {
             flags: NEEDS_CSUM,
             hdr_len: (field + 2) as u16,

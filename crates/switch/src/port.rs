@@ -122,6 +122,7 @@ impl PortSpec {
     }
 
     /// The VLAN of a frame that leaves by this port with such an edit.
+    #[inline]
     pub(crate) fn leaves_in(&self, view: &View<'_>, edit: TagEdit) -> Option<Vid> {
         let tag = match edit {
             TagEdit::Keep => view.tag().filter(|tag| Some(tag.tpid) == self.tpid()),

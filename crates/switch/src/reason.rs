@@ -124,6 +124,7 @@ impl Counters {
         self.dropped.iter().sum()
     }
 
+    #[inline]
     pub(crate) fn pass(&mut self, bytes: usize) {
         self.frames += 1;
         self.bytes += bytes as u64;

@@ -24,6 +24,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Looks at a frame of `len` bytes. `head` should hold its first [`HEAD_BYTES`], or all if it is shorter; with less,
     /// less is understood, and what is longer is not looked at.
+    #[inline]
     pub fn new(head: &'a [u8], len: usize) -> Result<View<'a>, Reason> {
         let head = &head[..head.len().min(HEAD_BYTES).min(len)];
         if head.len() < ETHERNET_BYTES {
@@ -42,6 +43,7 @@ impl<'a> View<'a> {
     }
 
     /// The bytes that are known.
+    #[inline]
     #[must_use]
     pub fn head(&self) -> &'a [u8] {
         self.head
