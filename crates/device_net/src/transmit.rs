@@ -24,6 +24,9 @@ use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::waiting::{Around, Frame, store};
 
+/// So many bytes of a frame are asked for when its head is taken: they come from its sender's CPU while the channel takes the other heads of the batch.
+const EXPECTED_BYTES: usize = 128;
+
 /// The TX queue of a pair.
 pub(crate) struct Sender {
     replica: Rc<RefCell<Replica>>,
@@ -89,6 +92,9 @@ impl Sender {
         readable: Option<usize>,
     ) {
         self.taken.push((head, readable));
+        if readable.is_some() {
+            queue.command(head).all(&mut io.lists)[0].expect_reads(EXPECTED_BYTES);
+        }
         // One that has waited for a list comes although the queue waits for room, and waits as well.
         if !self.waits() {
             self.ask_for_relay(io, queue);
