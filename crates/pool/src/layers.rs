@@ -66,6 +66,12 @@ pub(crate) fn containers(chunks: u32) -> u32 {
     (u64::from(chunks) * PARTS).div_ceil(u64::from(SLOTS)) as u32
 }
 
+/// Chunks of LUs above it for which a layer with so many containers has room.
+#[must_use]
+pub fn chunks_above(containers: u32) -> u32 {
+    (u64::from(containers) * u64::from(SLOTS) / PARTS) as u32
+}
+
 /// What is in all layers, as the journal has it.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
@@ -181,6 +187,7 @@ mod tests {
             let most = u64::from(containers(chunks)) * u64::from(SLOTS);
             assert!(most >= u64::from(chunks) * PARTS);
             assert!(most - u64::from(chunks) * PARTS < SLOTS.into());
+            assert!(chunks_above(containers(chunks)) >= chunks);
         }
         // A write of 4 KiB takes at most 16 times its space, with what a container wastes.
         assert!(CHUNK_BYTES.div_ceil(SLOTS.into()) <= 16 * 4096);

@@ -31,7 +31,7 @@ mod tests;
 
 pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
-pub use layers::{PART_BYTES, PARTS, slot_place};
+pub use layers::{PART_BYTES, PARTS, chunks_above, slot_place};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
     Balance, Coalescing, Effect, Extent, Fault, Finding, FindingKind, Found, GROUP_MAX, Group,

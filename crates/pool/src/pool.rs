@@ -48,6 +48,7 @@ mod cuts;
 mod dismissals;
 mod effects;
 mod fault;
+mod features;
 mod layered;
 mod log;
 mod lookup;
@@ -84,6 +85,7 @@ pub use cuts::{GROUP_MAX, Group, SnapshotOf};
 pub use effects::{Effect, Outcome, Payload, Reader, Reply};
 pub use fault::Fault;
 pub(crate) use fault::Rule;
+use features::Features;
 use layered::{Layered, Part};
 use log::Log;
 pub use lookup::Lookup;
@@ -415,6 +417,7 @@ pub struct Pool {
     missed: Missed,
     checks: Checks,
     sums: Summing,
+    features: Features,
     /// Chunks whose next block waits for leave to be copied.
     held: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
@@ -596,6 +599,7 @@ impl Pool {
             self.turn_members();
             self.turn_mends();
             self.turn_checks();
+            self.turn_features();
             self.turn_sums();
             self.turn_cut();
             self.turn_merge();
@@ -641,7 +645,7 @@ impl Pool {
         checkpoints.extend(self.cuts.stop());
         checkpoints.extend(self.merges.stop());
         checkpoints.extend(self.checks.stop());
-        checkpoints.extend(self.sums.stop());
+        checkpoints.extend(self.features.stop());
         checkpoints.extend(self.returning.take().map(|returning| returning.tag()));
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()

@@ -520,8 +520,9 @@ impl Tables {
             return wrong("no such LU");
         };
         let (before, legs) = (lu.chunks, lu.legs);
-        if lu.beneath != 0 || lu.role != Role::Lu {
-            return wrong("an LU that shares what it holds changes its size");
+        let other = record.vchunk < before || record.aux != 0;
+        if lu.role != Role::Lu || lu.beneath != 0 && other {
+            return wrong("an LU that shares what it holds gets smaller, or another tier");
         }
         if record.vchunk == 0 || u64::from(record.vchunk) > most.max(before.into()) {
             return wrong("an LU without chunks, or far larger than the pool");
@@ -546,6 +547,7 @@ impl Tables {
             lu.resize(record.vchunk);
         }
         self.grow_sums(record.lu, record.vchunk);
+        self.grow_layers(record.lu, record.vchunk);
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         Ok(())
     }

@@ -11,6 +11,7 @@ mod differ;
 mod disk;
 mod dismissals;
 mod full;
+mod growing;
 mod layers;
 mod members;
 mod mirror;
@@ -608,10 +609,10 @@ fn told(name: &str, otherwise: u64) -> u64 {
     told.map_or(otherwise, |told| told.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Images that chance makes in each exploration, beside those of all that is known: 15,000, or as `POOL_CRASH_IMAGES` says. All explorations
+/// Images that chance makes in each exploration, beside those of all that is known: 10,000, or as `POOL_CRASH_IMAGES` says. All explorations
 /// together look at several hundred thousand.
 fn images_max() -> u64 {
-    told("POOL_CRASH_IMAGES", 15_000)
+    told("POOL_CRASH_IMAGES", 10_000)
 }
 
 /// What chance begins with, so that long runs can be shared out: 11, or as `POOL_CRASH_SEED` says.

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use pool::format::CHUNK_BYTES;
-use pool::{PART_BYTES, PARTS, Way, slot_place};
+use pool::{PART_BYTES, PARTS, Way, chunks_above, slot_place};
 
 use crate::parts::{At, Parts};
 use crate::table::{Found, Shared, there, word};
@@ -42,11 +42,17 @@ pub(crate) struct Space {
 pub(crate) struct Chain(Box<[Arc<Space>]>);
 
 impl Space {
-    /// One whose chunks are there; a layer with so many chunks of LUs above it.
-    pub(crate) fn new(number: u32, ways: impl Iterator<Item = Way>, above: Option<u32>) -> Space {
-        let chunks = ways.map(|way| AtomicU64::new(word(way))).collect();
-        let unknown = |chunks| (0..chunks).map(|_| AtomicU64::new(UNKNOWN)).collect();
-        Space { number, chunks, blocks: above.map(unknown) }
+    /// One whose chunks are there; it may be a layer.
+    pub(crate) fn new(number: u32, ways: impl Iterator<Item = Way>, is_layer: bool) -> Space {
+        let chunks: Box<[AtomicU64]> = ways.map(|way| AtomicU64::new(word(way))).collect();
+        let above = if is_layer { chunks_above(chunks.len() as u32) } else { 0 };
+        let unknown = (0..above).map(|_| AtomicU64::new(UNKNOWN)).collect();
+        Space { number, chunks, blocks: is_layer.then_some(unknown) }
+    }
+
+    /// How many chunks it has.
+    pub(crate) fn chunks(&self) -> u32 {
+        self.chunks.len() as u32
     }
 
     pub(crate) fn show(&self, chunk: u32, way: Way) {
@@ -177,7 +183,10 @@ impl Shared {
 
     /// Where a part of a chunk of a layer or a space is.
     fn look_in(&self, space: &Space, chunk: u64, (within, bytes): (u64, u64)) -> Found {
-        let Some(word) = space.chunks.get(chunk as usize) else { return Found::Ask };
+        let Some(word) = space.chunks.get(chunk as usize) else {
+            // The LU has grown since there was that space.
+            return if space.blocks.is_none() { Found::Zeros } else { Found::Ask };
+        };
         there(&self.shadow, word.load(Acquire), within, bytes)
     }
 }

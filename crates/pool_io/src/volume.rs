@@ -138,9 +138,11 @@ impl Volume for LuVolume {
         }
         // Before anything is cut off.
         let view = self.shared.view();
-        if view.lus.iter().any(|lu| lu.lu == self.table.number && lu.shares) {
-            let what = "shares what it holds with a snapshot, or did, and cannot be resized so far";
-            let help = "copy what it holds to a new LU of the size that is wanted";
+        let shares = view.lus.iter().any(|lu| lu.lu == self.table.number && lu.shares);
+        if shares && bytes < now {
+            let what =
+                "shares what it holds with a snapshot, or is a clone, and cannot become smaller";
+            let help = "remove its snapshots, or detach it, first";
             return Err(self.fail(what.to_owned(), help));
         }
         if bytes > now {

@@ -692,6 +692,7 @@ fn error_of(fault: Fault) -> IoError {
         | Fault::NoSnapshot
         | Fault::Needed
         | Fault::Shares
+        | Fault::Smaller
         | Fault::SharesTier
         | Fault::MirrorTier
         | Fault::NoLegs

@@ -234,6 +234,16 @@ impl Desired {
         number_of(self.allocations.files.get(volume)?)
     }
 
+    /// How large the LU of a volume is, or is to be.
+    pub fn lu_bytes(&self, volume: &str) -> Option<u64> {
+        let size = attr::volume::SIZE.of(self[Object::Volume].get(volume)?);
+        let made = || match self.allocations.files.get(volume)? {
+            Made::Is(identity) => Some(identity.bytes()),
+            _ => None,
+        };
+        size.or_else(made)
+    }
+
     /// The volume for which an LU of a pool is being made, by the mark with which it was asked for; or the snapshot, by the LU of which that is.
     pub fn being_made(&self, pool: &str, mark: u64, origin: Option<u32>) -> Option<(Object, &str)> {
         let kept = self.allocations.pools.get(pool)?;

@@ -191,7 +191,7 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     }
 }
 
-/// Says of an LU that is to be made of a snapshot which that is, and how large. One that is not there, or not made yet, has number 0, which is none's.
+/// Says of an LU that is to be made of a snapshot which that is, and how large, if it is not to be larger than that. One that is not there, or not made yet, has number 0, which is none's.
 fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
     let (Some(text), VolumeKind::Lu(lu)) = (attr::volume::SNAPSHOT.of(set), &mut spec.kind) else {
         return;
@@ -199,7 +199,7 @@ fn made_of(desired: &Desired, set: &Attributes, spec: &mut VolumeSpec) {
     if lu.fresh {
         let origin = desired.origin(&lu.pool, text);
         lu.snapshot = Some(origin.map_or(0, |origin| origin.number));
-        spec.bytes = origin.map(|origin| origin.bytes);
+        spec.bytes = origin.map(|origin| origin.bytes.max(spec.bytes.unwrap_or(0)));
     }
 }
 

@@ -95,12 +95,6 @@ fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), Api
     let example = "set `size`, such as `10GiB`";
     let of_snapshot = attr::volume::SNAPSHOT.is_set(set);
     match attr::volume::SIZE.of(set) {
-        Some(_) if of_snapshot => refuse(
-            name,
-            "size",
-            "a clone has the size of what its snapshot holds",
-            "leave `size` out",
-        ),
         None if of_snapshot => Ok(()),
         None if kind != VolumeKind::File => refuse(
             name,

@@ -138,6 +138,15 @@ impl Server {
                 let help = format!("see `trunkline snapshot show {name}`");
                 return Err(ApiError::new(Code::Unavailable, problem).help(help));
             };
+            if desired.lu_bytes(volume).is_some_and(|bytes| bytes < made.bytes) {
+                let problem =
+                    format!("LU `{volume}` is smaller than it was when snapshot `{name}` was made");
+                let help = format!(
+                    "make it as large first: `trunkline lu resize {volume} {}`",
+                    made.bytes
+                );
+                return Err(ApiError::invalid(problem).help(help));
+            }
             rollbacks.push((volume, lu, made.number));
         }
         let change = |volume: &str| {

@@ -70,7 +70,7 @@ objects! {
         TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Live, "",
             "The tier of its pool that it is cut from: disks of one kind. `trunkline tier list` has those that there are. Set to another, what it has moves there while clients work.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",
-            "The snapshot of which an LU is made: it begins with what that holds, has its size, and takes space for what is written since. `NAME`, or `NAME:VOLUME` where \
+            "The snapshot of which an LU is made: it begins with what that holds, is as large unless `size` says more, and takes space for what is written since. `NAME`, or `NAME:VOLUME` where \
              the snapshot is of several. `trunkline lu clone` sets it.";
         CREATE of(&["file"]): bool = Switch, Is("false"), Live, "",
             "Make the file of a `file` volume if it is missing when the volume is made; needs `size`. It is made once: a file \

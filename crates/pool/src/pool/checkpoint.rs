@@ -1,7 +1,7 @@
 //! Checkpoints: what changed in the tables is written to its other place, made durable, and then a superblock says from which block on the journal counts. Superblocks of all kinds are written here.
 
 use super::*;
-use crate::choose::{LAYERS, MIRROR, SUMS, mirrors};
+use crate::choose::{MIRROR, mirrors};
 use crate::format::{
     HOME_BYTES, Home, Member, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
@@ -123,8 +123,7 @@ impl Pool {
             || self.log.next - 1 - self.chosen.superblock.root.sequence
                 >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
             || self.tables.changed.homes.len() >= self.policy.checkpoint_homes
-            || self.cuts.want_feature(&self.chosen.superblock)
-            || self.sums.want_feature(&self.chosen.superblock)
+            || self.wanted_features() != 0
             || self.wants_containers()
             || self.mends.want_root()
             || self.quiet_wants_root();
@@ -401,12 +400,7 @@ impl Pool {
         let mut next = now.clone();
         next.sequence = self.chosen.next;
         next.parent = now.fingerprint();
-        if self.cuts.want_feature(now) {
-            next.features[0] |= LAYERS;
-        }
-        if self.sums.want_feature(now) {
-            next.features[0] |= SUMS;
-        }
+        next.features[0] |= self.wanted_features();
         match change {
             Change::Open => {
                 next.epoch += 1;

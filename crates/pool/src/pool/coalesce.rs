@@ -13,7 +13,7 @@
 
 use super::slots::PieceKind;
 use super::*;
-use crate::layers::PARTS;
+use crate::layers::{PARTS, containers};
 
 mod copy;
 
@@ -378,9 +378,15 @@ impl Pool {
         let is_head = |lu: &u32| lus.get(lu).is_some_and(|lu| lu.role == Role::Lu);
         // An LU without layers writes to its own space.
         let own = |lu: &crate::tables::Lu| lu.role == Role::Lu && lu.beneath == 0;
+        // An LU above may have grown since there was that space.
+        let room = lus.get(&beneath).map_or(0, |lu| match lu.role {
+            Role::Layer => lu.chunks,
+            _ => containers(lu.chunks),
+        });
         self.has_space(layer)
             && self.has_space(beneath)
             && !lus.get(&beneath).is_some_and(own)
+            && lus.get(&layer).is_some_and(|layer| layer.chunks <= room)
             && above.get(&beneath).is_some_and(|above| above[..] == [layer])
             && above.get(&layer).is_some_and(|above| !above.iter().any(is_head))
             && !self.is_unread(&[layer, beneath])
@@ -649,7 +655,7 @@ impl Pool {
         let gone: BTreeSet<u32> = going.into_iter().filter(|lu| !lus.contains_key(lu)).collect();
         let slots = self.slots.iter_mut().filter(|(key, _)| gone.contains(&key.0));
         let waiting: Vec<Piece> = slots.flat_map(|(_, slot)| slot.give_up()).collect();
-        self.layered.changed.extend(lus.iter().filter(|(_, lu)| lu.is_lu()).map(|(lu, _)| *lu));
+        self.change_chains();
         self.layered.dying.extend(gone);
         waiting.into_iter().for_each(|piece| self.advance(piece));
         self.members.stir();

@@ -144,10 +144,10 @@ impl Cuts {
         }
     }
 
-    /// Whether the next superblock has to say that there are layers.
-    pub(super) fn want_feature(&self, superblock: &Superblock) -> bool {
+    /// The bit of `REFUSE` that is waited for.
+    pub(super) fn wanted_feature(&self) -> u64 {
         let waits = self.now.as_ref().is_some_and(|now| now.stage == Stage::Feature);
-        waits && superblock.features[0] & LAYERS == 0
+        if waits { LAYERS } else { 0 }
     }
 
     /// The requests that nobody will carry out any more.
@@ -227,9 +227,7 @@ impl Pool {
                 None => return Err(Fault::NoSuchLu),
                 Some(known) if known.role != Role::Lu => return Err(Fault::Frozen),
                 Some(_) if self.has_sums(*lu) => return Err(Fault::HasSums),
-                Some(_) if self.resizing.contains_key(lu) || lus[..index].contains(lu) => {
-                    return Err(Fault::Busy);
-                }
+                Some(_) if lus[..index].contains(lu) => return Err(Fault::Busy),
                 Some(_) => {}
             }
         }
@@ -244,8 +242,13 @@ impl Pool {
                     return Err(Fault::NoSnapshot);
                 }
                 for (lu, number) in lus.iter().zip(snapshots) {
-                    if snapshot(number)?.origin != *lu {
+                    let has = snapshot(number)?;
+                    if has.origin != *lu {
                         return Err(Fault::NoSnapshot);
+                    }
+                    // What is beneath an LU ends where it ends: so it can grow.
+                    if has.chunks > self.chunks_in(*lu) {
+                        return Err(Fault::Smaller);
                     }
                 }
             }
@@ -259,6 +262,10 @@ impl Pool {
     pub(super) fn turn_cut(&mut self) {
         while self.phase == Phase::Serving {
             let Some(now) = &mut self.cuts.now else {
+                let next = self.cuts.queue.front().map_or(Vec::new(), |(_, what)| what.lus());
+                if next.iter().any(|lu| self.resizing.contains_key(lu)) {
+                    return;
+                }
                 let Some((tag, what)) = self.cuts.queue.pop_front() else { return };
                 if let (Some(tag), Cut::Clone { asked, .. }) = (tag, what)
                     && let Some(made) = self.lu_asked(asked)

@@ -24,8 +24,13 @@ pub enum Fault {
     #[error("that is no snapshot of an LU of this size in this tier")]
     NoSnapshot,
     /// The LU shares what it holds.
-    #[error("the LU shares what it holds with a snapshot or had one, and cannot change its size")]
+    #[error(
+        "the LU shares what it holds with a snapshot, or is a clone, and cannot become smaller: remove its snapshots, or detach it"
+    )]
     Shares,
+    /// What a snapshot has does not fit into the LU.
+    #[error("the LU is smaller than when the snapshot was made: make it as large first")]
+    Smaller,
     /// … and its chunks are theirs as well.
     #[error(
         "the LU shares what it holds with a snapshot, or is a clone, and stays in its tier: remove its snapshots, or detach it"

@@ -124,9 +124,11 @@ impl Pool {
     pub(super) fn in_head(&self, lu: u32, (at, bytes): (u64, u64)) -> Option<((u32, u32), u64)> {
         let chain = self.beneath(lu)?;
         let (number, within) = (at / PART_BYTES, at % PART_BYTES);
+        if bytes == 0 || within + bytes > PART_BYTES {
+            return None;
+        }
         let wanted = sectors(within, bytes);
-        let fits = bytes > 0 && within + bytes <= PART_BYTES;
-        let placed = self.placed(chain[0], number).filter(|_| fits)?;
+        let placed = self.placed(chain[0], number)?;
         let there = placed.present & wanted == wanted;
         there.then(|| ((chain[0], placed.container()), placed.at() + within))
     }
@@ -221,6 +223,12 @@ impl Pool {
         });
         self.layered.next.insert(layer, next + 1);
         next
+    }
+
+    /// Where channels look may have changed for every LU.
+    pub(super) fn change_chains(&mut self) {
+        let lus = self.tables.lus.iter().filter(|(_, lu)| lu.is_lu());
+        self.layered.changed.extend(lus.map(|(lu, _)| *lu));
     }
 
     /// Whether a piece is of an LU that holds the same elsewhere, since what it was for was coalesced.

@@ -86,6 +86,10 @@ impl Pool {
                 // What was there before is of something else.
                 self.checkpoint.places.forget_slots(id);
             }
+            // With it, layers grew in which others look as well.
+            if record.kind == Kind::LuResize && self.shares(record.lu) {
+                self.change_chains();
+            }
         }
         self.promised = self.promised.split_off(&(txn + 1));
         let mut freed = std::mem::take(&mut self.tables.freed);

@@ -1,7 +1,9 @@
 //! LUs come and go.
 
 use super::*;
+use crate::choose::GROWN;
 use crate::format::{PAGE_RECORDS, SUMS_IN_CHUNK};
+use crate::layers::containers;
 use crate::tables::{LEGS_MAX, Lu};
 
 impl Pool {
@@ -138,22 +140,37 @@ impl Pool {
         let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
             return self.answer(tag, Err(Fault::NoSuchLu));
         };
-        if known.beneath != 0 || known.role != Role::Lu {
+        let shares = known.beneath != 0;
+        // What is beneath may have what would be cut off; what it has not is zeros.
+        if known.role != Role::Lu || shares && chunks < known.chunks {
             return self.answer(tag, Err(Fault::Shares));
         }
         if self.resizing.contains_key(&lu) {
             return self.answer(tag, Err(Fault::Busy));
         }
-        let mut more = if known.thick { chunks.saturating_sub(known.chunks) } else { 0 };
+        let grows = chunks.saturating_sub(known.chunks);
+        let mut more = match known.thick {
+            // What it writes to has to have room for all of it, and its own space if it gets all that.
+            true if shares => {
+                let layer = containers(chunks).saturating_sub(self.chunks_in(known.beneath));
+                layer + if self.merges.lu() == Some(lu) { grows } else { 0 }
+            }
+            true => grows,
+            false => 0,
+        };
         if let Some(sums) = self.tables.sums.get(&lu).and_then(|sums| self.tables.lus.get(sums)) {
             let grows = chunks.div_ceil(SUMS_IN_CHUNK).saturating_sub(sums.chunks);
             more += if known.thick { grows } else { 0 };
         }
         let promised = Promised { tier: known.tier, legs: known.legs, chunks: more };
-        let (before, grows) = (known.chunks, chunks > known.chunks);
-        let large = grows && u64::from(chunks) > self.tables.lu_chunks_max();
+        let before = known.chunks;
+        let large = grows > 0 && u64::from(chunks) > self.tables.lu_chunks_max();
         if chunks == 0 || large || more > 0 && !self.has_room(promised) {
             return self.answer(tag, Err(Fault::NoSpace));
+        }
+        let request = Request::Resize { lu, chunks };
+        if shares && self.waits_for_feature(GROWN, tag, request) {
+            return;
         }
         self.resizing.insert(lu, before.min(chunks));
         self.let_go(lu, chunks, Fault::Range);
@@ -205,9 +222,13 @@ impl Pool {
     }
 
     pub(super) fn resized(&mut self, tag: u64, lu: u32) {
-        self.resizing.remove(&lu);
+        let before = self.resizing.remove(&lu).unwrap_or_default();
         self.goes_astray(lu);
         let chunks = self.chunks_of(lu);
+        // Until now nothing could be said of those that are new, also not of its space beneath layers.
+        if self.shares(lu) {
+            self.touched.extend((before..chunks).map(|vchunk| (lu, vchunk)));
+        }
         self.slots.retain(|key, _| key.0 != lu || key.1 < chunks);
         self.answer(tag, Ok(Reply::Done));
         // What was set aside for it is there for others.

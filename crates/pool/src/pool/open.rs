@@ -225,6 +225,7 @@ impl Pool {
             missed: Missed::default(),
             checks: Checks::default(),
             sums: Summing::default(),
+            features: Features::default(),
             held: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),

@@ -69,8 +69,6 @@ struct Written {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Summing {
-    /// LUs that are made when a superblock says that there are such.
-    asked: Vec<(u64, Request)>,
     /// Quiet chunks that have none.
     todo: BTreeSet<(u32, u32)>,
     making: BTreeSet<(u32, u32)>,
@@ -86,16 +84,6 @@ pub(super) struct Summing {
 }
 
 impl Summing {
-    /// Whether the next superblock has to say that there are such LUs.
-    pub(super) fn want_feature(&self, superblock: &Superblock) -> bool {
-        !self.asked.is_empty() && superblock.features[0] & SUMS == 0
-    }
-
-    /// Those who wait for it, which wait no longer.
-    pub(super) fn stop(&mut self) -> Vec<u64> {
-        self.asked.drain(..).map(|(tag, _)| tag).collect()
-    }
-
     /// Somebody changes a chunk.
     pub(super) fn is_changed(&mut self, key: (u32, u32)) {
         self.todo.remove(&key);
@@ -144,14 +132,15 @@ impl Pool {
     /// Makes an LU that has some, when older programs know that they must not open the pool.
     pub(super) fn create_summed(&mut self, tag: u64, request: Request) {
         let Request::CreateSummed { chunks, thick, tier, asked } = request else { return };
-        if self.chosen.superblock.features[0] & SUMS == 0 {
-            // Older programs open the pool no more from then on: not for one that cannot be made.
-            if self.lu_asked(asked).is_none()
-                && let Err(fault) = self.may_create((chunks, thick, tier), true)
-            {
-                return self.answer(tag, Err(fault));
-            }
-            return self.sums.asked.push((tag, request));
+        // Older programs open the pool no more from then on: not for one that cannot be made.
+        if self.chosen.superblock.features[0] & SUMS == 0
+            && self.lu_asked(asked).is_none()
+            && let Err(fault) = self.may_create((chunks, thick, tier), true)
+        {
+            return self.answer(tag, Err(fault));
+        }
+        if self.waits_for_feature(SUMS, tag, request) {
+            return;
         }
         self.create_lu(tag, (chunks, thick, tier), asked, true);
     }
@@ -272,15 +261,10 @@ impl Pool {
         self.piece_done(&piece, None);
     }
 
-    /// Makes the checksums of what is quiet, and LUs that are to have some.
+    /// Makes the checksums of what is quiet.
     pub(super) fn turn_sums(&mut self) {
         if self.phase != Phase::Serving {
             return;
-        }
-        if self.chosen.superblock.features[0] & SUMS != 0 {
-            for (tag, request) in std::mem::take(&mut self.sums.asked) {
-                self.begin(tag, request);
-            }
         }
         while self.sums.making.len() < MAKING_MAX {
             let Some(key) = self.next_to_make() else { break };

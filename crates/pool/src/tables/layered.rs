@@ -1,7 +1,7 @@
 //! Layers: what is beneath an LU, and which layers and spaces nobody needs any more. How often something is needed is counted and never stored.
 
 use super::*;
-use crate::layers::part_of;
+use crate::layers::{containers, part_of};
 
 impl Role {
     pub(super) fn flag(self) -> u8 {
@@ -121,6 +121,19 @@ impl Tables {
         self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         self.collect();
         Ok(())
+    }
+
+    /// What lies beneath an LU that has grown has room for all that it can get of it. What it does not have of the LU is zeros.
+    pub(super) fn grow_layers(&mut self, lu: u32, chunks: u32) {
+        let needed = containers(chunks);
+        for number in self.chain(lu) {
+            let layer = self.lus.get_mut(&number).filter(|lu| lu.role == Role::Layer);
+            if let Some(layer) = layer.filter(|layer| layer.chunks < needed) {
+                layer.chunks = needed;
+                layer.map.resize(needed as usize * usize::from(layer.legs), Entry::default());
+                self.changed.lus.insert(number / PAGE_RECORDS as u32);
+            }
+        }
     }
 
     /// By layer and space: everything of which what it holds begins there, or that lies over it.

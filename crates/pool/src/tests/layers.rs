@@ -396,7 +396,8 @@ fn what_cannot_be_is_refused() {
         (rollback(B, S), Fault::NoSnapshot),
         (rollback(A, B), Fault::NoSnapshot),
         (ask_for(Request::Clone { snapshot: A, asked: 0 }), Fault::NoSnapshot),
-        (resize(A, 2), Fault::Shares),
+        (resize(A, 0), Fault::Shares),
+        (resize(S, 2), Fault::Shares),
     ] {
         let tag = ask(&mut world, step);
         assert_eq!(world.faults.get(&tag), Some(&fault), "{step:?}");
@@ -490,6 +491,8 @@ fn lus_go_back_to_one_moment_together() {
     }
 }
 
+const CHUNK_SECTORS: u64 = CHUNK_BYTES / SECTOR as u64;
+
 /// What each sector of an LU has that is read: by its first chunk's sector, the LU and tag of who wrote it.
 type Model = BTreeMap<u32, BTreeMap<u64, (u32, u64)>>;
 
@@ -510,11 +513,11 @@ fn hold_against(model: &Model, world: &World) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever is written, frozen, rolled back, copied and deleted, one after the other, is what a copy of all of it would be.
+    /// Whatever is written, frozen, rolled back, copied, made larger and deleted, one after the other, is what a copy of all of it would be.
     #[test]
     fn layers_are_as_whole_copies(
         groups in prop::sample::select(vec![[0; 3], [0, 1, 1]]),
-        steps in prop::collection::vec((0..14_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
+        steps in prop::collection::vec((0..16_u8, 0..6_usize, 0..136_u64, 1..60_u64), 1..40),
     ) {
         let mut world = pool(groups, 40);
         let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
@@ -534,6 +537,7 @@ proptest! {
             let lu = lus[which % lus.len()];
             let frozen = snapshots.keys().nth(which % snapshots.len().max(1)).copied();
             let bytes = sectors * SECTOR as u64;
+            let at = at + u64::from(which as u32 % world.pool.chunks_in(lu)) * CHUNK_SECTORS;
             let range = at..at + sectors;
             match (what, frozen) {
                 (0..5, _) => {
@@ -578,6 +582,10 @@ proptest! {
                     prop_assert!(fault.is_none_or(|fault| fault == Fault::Needed), "{fault:?}");
                 }
                 (13, _) => _ = ask(&mut world, ask_for(Request::Coalesce)),
+                (14, _) => {
+                    let chunks = world.pool.chunks_in(lu);
+                    ask(&mut world, resize(lu, (chunks + 1).min(3)));
+                }
                 (11, _) if model.len() > 3 => {
                     ask(&mut world, delete(lu));
                     model.remove(&lu);

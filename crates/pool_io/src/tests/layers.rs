@@ -247,7 +247,7 @@ fn parts_of_before_another_server_came_are_not_taken_over() {
 }
 
 #[test]
-fn an_lu_that_shares_keeps_its_size_and_all_it_holds() {
+fn an_lu_that_shares_grows_and_keeps_all_it_holds() {
     let place = Place::new(false, &[12]);
     let pools = Pools::start().expect("a thread");
     let pool = place.open(&pools);
@@ -257,15 +257,34 @@ fn an_lu_that_shares_keeps_its_size_and_all_it_holds() {
     bench.close();
     let snapshot = snapshot(&pool, &[number(&identity)])[0];
     let (clone, _) = clone_of(&pool, snapshot, 2 * CHUNK_BYTES);
+    let mut other = TestBench::new(&*clone, MEMORY);
+    assert_eq!(other.read(CHUNK_BYTES - 4096, 8192).unwrap(), [1; 8192]);
     for lu in [&lu, &clone] {
-        for bytes in [CHUNK_BYTES - 4096, 3 * CHUNK_BYTES] {
-            let refused = lu.resize(bytes).unwrap_err().to_string();
-            assert!(refused.contains("shares what it holds"), "{refused}");
-        }
+        let refused = lu.resize(CHUNK_BYTES - 4096).unwrap_err().to_string();
+        assert!(refused.contains("shares what it holds"), "{refused}");
         let mut bench = TestBench::new(&**lu, MEMORY);
+        bench.write(2 * CHUNK_BYTES - 4096, &[2; 4096]).unwrap();
+        // Somewhere in a chunk that it has, in one that it has not, and once more: while clients work.
+        let mut end = 2 * CHUNK_BYTES;
+        for more in [CHUNK_BYTES / 2, CHUNK_BYTES / 4, 2 * CHUNK_BYTES] {
+            lu.resize(end + more).unwrap();
+            assert_eq!(lu.geometry().bytes, end + more);
+            assert_eq!(bench.read(end - 4096, 8192).unwrap(), [[2; 4096], [0; 4096]].concat());
+            end += more;
+            bench.write(end - 4096, &[2; 4096]).unwrap();
+            // By the channel alone, once it is known what is in that chunk.
+            (0..2).for_each(|_| assert_eq!(bench.read(end - 4096, 4096).unwrap(), [2; 4096]));
+            let asked = bench.parks(Wait::Pool);
+            bench.write(end - 4096, &[2; 4096]).unwrap();
+            assert_eq!(bench.read(end - 8192, 8192).unwrap(), [[0; 4096], [2; 4096]].concat());
+            assert_eq!(bench.parks(Wait::Pool), asked, "{end}");
+        }
         assert_eq!(bench.read(CHUNK_BYTES - 4096, 8192).unwrap(), [1; 8192]);
         bench.close();
+        // What the other has of layers that grew with it.
+        assert_eq!(other.read(CHUNK_BYTES - 4096, 8192).unwrap(), [1; 8192]);
     }
+    other.close();
 }
 
 /// Who reads or overwrites what is there needs the pool's thread only once for each chunk, and for what it writes first.

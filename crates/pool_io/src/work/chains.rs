@@ -13,7 +13,7 @@ impl Work {
     pub(super) fn show_chain(&mut self, lu: u32) {
         let Some(table) = self.tables.get(&lu).map(Arc::clone) else { return };
         let spaces = self.core.beneath(lu).map(|spaces| {
-            let all = spaces.into_iter().map(|space| self.space(space, table.chunks()));
+            let all = spaces.into_iter().map(|space| self.space(space));
             Arc::new(Chain::of(all.collect::<Vec<_>>().into_iter()))
         });
         table.show_chain(spaces);
@@ -25,14 +25,17 @@ impl Work {
         }
     }
 
-    /// A layer, or the space of an LU, as channels see it; LUs above it have so many chunks.
-    fn space(&mut self, number: u32, above: u32) -> Arc<Space> {
+    /// A layer, or the space of an LU, as channels see it. One that has grown is made anew, and so are the chains of all that have it: the pool says of each that it has changed.
+    fn space(&mut self, number: u32) -> Arc<Space> {
         let core = &self.core;
-        let space = self.spaces.entry(number).or_insert_with(|| {
-            let ways = (0..core.chunks_in(number)).map(|chunk| core.shown(number, chunk).beneath);
-            Arc::new(Space::new(number, ways, core.is_layer(number).then_some(above)))
-        });
-        Arc::clone(space)
+        let chunks = core.chunks_in(number);
+        if let Some(known) = self.spaces.get(&number).filter(|space| space.chunks() == chunks) {
+            return Arc::clone(known);
+        }
+        let ways = (0..chunks).map(|chunk| core.shown(number, chunk).beneath);
+        let space = Arc::new(Space::new(number, ways, core.is_layer(number)));
+        self.spaces.insert(number, Arc::clone(&space));
+        space
     }
 
     /// Shows what the layers of an LU have of chunks with which somebody works. What there is no memory for stays the pool's alone.

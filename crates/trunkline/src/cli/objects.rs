@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     /// Storage pools are read.
     ScrubPools(pools::DetachArgs),
     /// A new LU of what a snapshot holds.
-    CloneLu(NewArgs, String),
+    CloneLu(NewArgs, String, Option<String>),
     Snapshot(SnapshotVerb),
     Volume(VolumeVerb),
     Adapter(AdapterVerb),

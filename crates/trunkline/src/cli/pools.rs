@@ -34,13 +34,16 @@ Examples:
     #[command(after_help = "\
 Examples:
   trunkline lu clone test0 before-upgrade
-  trunkline lu clone test1 nightly:db")]
+  trunkline lu clone test1 nightly:db --size 200GiB")]
     Clone {
         #[command(flatten)]
         new: NewArgs,
         /// The snapshot, with `:` and the LU if it is of several
         #[arg(value_name = "SNAPSHOT[:LU]")]
         snapshot: String,
+        /// Its size, such as `20GiB`, where it is to be larger than the LU was
+        #[arg(long)]
+        size: Option<String>,
     },
     /// Let LUs share nothing with snapshots and clones any more: what they share is copied into space of their own while their clients work, and takes that space. The original and its snapshots stay as they are, and can be removed
     #[command(after_help = "\
@@ -407,7 +410,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             }
             LuVerb::Show(args) => Verb::Show(args),
             LuVerb::Explain(NameArg { name }) => Verb::ExplainLu(name),
-            LuVerb::Clone { new, snapshot } => Verb::CloneLu(new, snapshot),
+            LuVerb::Clone { new, snapshot, size } => Verb::CloneLu(new, snapshot, size),
             LuVerb::Detach(args) => Verb::DetachLus(args),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Move { name, tier, how } => Verb::MoveLu(name, tier, how),

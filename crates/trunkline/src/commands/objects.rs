@@ -91,7 +91,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::ScrubPools(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "scrub")
         }
-        Verb::CloneLu(new, snapshot) => snapshots::clone(global, &new, &snapshot),
+        Verb::CloneLu(new, snapshot, size) => {
+            snapshots::clone(global, &new, &snapshot, size.as_deref())
+        }
         Verb::Snapshot(SnapshotVerb::Rollback { snapshot, volumes, how }) => {
             let path = format!("{}/rollback{}", path(Object::Snapshot, &snapshot)?, query(how));
             let body = json!({ "volumes": volumes });

@@ -46,7 +46,12 @@ pub(super) fn lus(snapshot: &SnapshotView) -> String {
 }
 
 /// `trunkline lu clone`
-pub(super) fn clone(global: &Global, new: &NewArgs, text: &str) -> Result<(), Failure> {
+pub(super) fn clone(
+    global: &Global,
+    new: &NewArgs,
+    text: &str,
+    size: Option<&str>,
+) -> Result<(), Failure> {
     let (name, lu) = text.split_once(':').unwrap_or((text, ""));
     let view: ObjectView = Client::new(global)?.get(&path(Object::Snapshot, name)?)?;
     let refuse = |problem: String, help: String| -> Failure {
@@ -72,8 +77,9 @@ pub(super) fn clone(global: &Global, new: &NewArgs, text: &str) -> Result<(), Fa
         (attr::volume::POOL.name, text(&snapshot.pool)),
         (attr::volume::SNAPSHOT.name, text(text_of(name, lu).as_str())),
     ];
+    let size = size.map(|size| (attr::volume::SIZE.name, text(size)));
     let attributes: Attributes =
-        attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        attributes.into_iter().chain(size).map(|(name, value)| (name.to_owned(), value)).collect();
     create(global, Object::Volume, new, &attributes)
 }
 

@@ -43,8 +43,26 @@ fn a_clone_is_detached_and_an_lu_without_snapshots_is_what_it_was() {
     drop(client);
     kill_plane(&server);
     assert_eq!(Client::of(&server, "ac").read(&BLOCKS), [91, 92, 3, 94, 5]);
-    refused(&server, "lu resize c0 192MiB", "a clone has the size");
-    refused(&server, "lu resize lu0 192MiB", "shares what it holds");
+    server.ok("lu resize c0 192MiB");
+    // One that shares grows while its clients work, and keeps its size when it goes back.
+    let mut client = Client::of(&server, "a0");
+    server.ok("lu resize lu0 192MiB");
+    refused(&server, "lu resize lu0 130MiB --shrink", "shares what it holds");
+    assert_eq!(client.read(&BLOCKS), [1, 2, 3, 4, 5]);
+    drop(client);
+    server.ok("snapshot rollback s0");
+    let size = |name| json(&server, &format!("volume show {name} -o json"))["bytes"].clone();
+    assert_eq!(["lu0", "c0"].map(size), [192 << 20; 2].map(serde_json::Value::from));
+    // A clone is as large as its snapshot, or larger.
+    server.ok("snapshot create s2 --volumes lu0");
+    refused(&server, "lu clone c2 s2 --size 130MiB", "is 201326592 bytes large");
+    server.ok("lu clone c2 s2 --size 256MiB");
+    assert_eq!(size("c2"), serde_json::Value::from(256 << 20));
+    server.ok("lu clone c3 s2");
+    server.ok("lu resize c3 320MiB");
+    server.ok("volume remove c2 --force");
+    server.ok("volume remove c3 --force");
+    server.ok("snapshot remove s2");
     // Nobody needs what the LU was written above any more.
     let mut client = Client::of(&server, "a0");
     client.write(&with([0, 22, 0, 0, 0]), false);
@@ -53,7 +71,7 @@ fn a_clone_is_detached_and_an_lu_without_snapshots_is_what_it_was() {
     client.write(&with([0, 0, 33, 0, 0]), false);
     assert_eq!(client.read(&BLOCKS), [1, 22, 33, 4, 5]);
     drop(client);
-    server.ok("lu resize lu0 192MiB");
+    server.ok("lu resize lu0 256MiB");
     kill_plane(&server);
     assert_eq!(Client::of(&server, "a0").read(&BLOCKS), [1, 22, 33, 4, 5]);
     assert_eq!(Client::of(&server, "ac").read(&BLOCKS), [91, 92, 3, 94, 5]);

@@ -87,6 +87,7 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     }
     checksums(desired, paths)?;
     snapshots(desired)?;
+    clones(desired)?;
     one_dataplane(desired)
 }
 
@@ -106,6 +107,26 @@ fn checksums(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
         if pool.is_some_and(|pool| pools::mirror(pool, paths).is_empty()) {
             let problem = "there are checksums only in a pool with two failure groups";
             return refuse(problem, "take a pool with `mirror`, or leave `checksums` out");
+        }
+    }
+    Ok(())
+}
+
+/// A clone that is not made yet has all that its snapshot holds.
+fn clones(desired: &Desired) -> Result<(), ApiError> {
+    for (name, set) in &desired[Object::Volume] {
+        let of = attr::volume::SNAPSHOT.of(set).zip(attr::volume::SIZE.of(set));
+        let Some((snapshot, size)) = of.filter(|_| desired.lu_number(name).is_none()) else {
+            continue;
+        };
+        let origin = pools::pool_of(set).and_then(|pool| desired.origin(pool, snapshot));
+        if let Some(origin) = origin.filter(|origin| origin.bytes > size) {
+            let problem = format!(
+                "volume `{name}`: what its snapshot holds is {} bytes large, and its size {size}",
+                origin.bytes
+            );
+            let help = "leave `size` out, or make it larger";
+            return Err(ApiError::invalid(problem).on(attr::volume::SIZE.name).help(help));
         }
     }
     Ok(())
