@@ -129,8 +129,7 @@ impl Tables {
         for number in self.chain(lu) {
             let layer = self.lus.get_mut(&number).filter(|lu| lu.role == Role::Layer);
             if let Some(layer) = layer.filter(|layer| layer.chunks < needed) {
-                layer.chunks = needed;
-                layer.map.resize(needed as usize * usize::from(layer.legs), Entry::default());
+                layer.resize(needed);
                 self.changed.lus.insert(number / PAGE_RECORDS as u32);
             }
         }
