@@ -232,6 +232,7 @@ impl Io {
     }
 
     /// Notes something of a queue in the flight recorder.
+    #[inline]
     pub fn event(&self, kind: FlightKind, queue: &RunningQueue, value: u64) {
         self.record(kind, queue.resources.stats.slot(), value);
     }
@@ -545,9 +546,11 @@ impl Io {
     /// `written` bytes of the writable part are. Its latency counts for its queue, and for a part of the device ([`Handler::record`]).
     #[inline]
     pub fn settle(&mut self, queue: &mut RunningQueue, head: Head, part: u16, written: u32) {
-        self.give_back_list(queue, head);
         self.list(queue);
-        queue.settle(head, part, written, self.now);
+        let list = queue.settle(head, part, written, self.now);
+        if let Some(list) = list {
+            self.lists.give_back(&mut queue.lists, list);
+        }
     }
 
     /// The same for a head that the handler of a queue that pulls has taken from the ring itself, and that ends in this turn.

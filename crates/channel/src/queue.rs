@@ -16,7 +16,7 @@ use crate::command::{Command, State};
 use crate::elements::Waits;
 use crate::handler::Handler;
 use crate::io::Waiting;
-use crate::lists::OwnLists;
+use crate::lists::{ListId, OwnLists};
 use crate::mailbox::OneShot;
 
 /// Why a queue stopped by itself.
@@ -411,9 +411,17 @@ impl RunningQueue {
         self.show_levels();
     }
 
-    /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then.
+    /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then, and so is its list, which is the
+    /// caller's.
     #[inline]
-    pub(crate) fn settle(&mut self, head: Head, part: u16, written: u32, now: u64) {
+    #[must_use]
+    pub(crate) fn settle(
+        &mut self,
+        head: Head,
+        part: u16,
+        written: u32,
+        now: u64,
+    ) -> Option<ListId> {
         let command = &mut self.resources.commands[usize::from(head.0)];
         debug_assert!(command.state != State::Free);
         let (device, way) = match (command.state, command.op) {
@@ -422,7 +430,9 @@ impl RunningQueue {
         };
         let finished = Finished::new(command.taken, device, part, way);
         command.state = State::Free;
+        let list = command.list.take();
         self.give_back(head, written, finished);
+        list
     }
 
     /// The same of a head that was taken at that moment, by who has no need of its slot.

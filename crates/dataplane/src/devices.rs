@@ -96,7 +96,7 @@ macro_rules! devices {
             fn relay(&mut self, io: &mut Io, queue: &mut RunningQueue, peers: &mut dyn Peers<AnyHandler>) {
                 match self {
                     $(AnyHandler::$name(handler) => {
-                        handler.relay(io, queue, &mut Like(peers, |any| match any {
+                        handler.relay(io, queue, &mut Like::new(peers, |any| match any {
                             AnyHandler::$name(handler) => Some(handler),
                             _ => None,
                         }));
@@ -392,9 +392,18 @@ pub(crate) type Channel = channel::Channel<AnyHandler>;
 type HandlerOf<D> = <D as Device>::Handler;
 
 /// The queues of a channel whose handlers are of one device, for those.
-struct Like<'a, H>(&'a mut dyn Peers<AnyHandler>, fn(&mut AnyHandler) -> Option<&mut H>);
+struct Like<'a, F>(&'a mut dyn Peers<AnyHandler>, F);
 
-impl<H> Peers<H> for Like<'_, H> {
+impl<'a, F> Like<'a, F> {
+    fn new<H>(peers: &'a mut dyn Peers<AnyHandler>, like: F) -> Like<'a, F>
+    where
+        F: Fn(&mut AnyHandler) -> Option<&mut H>,
+    {
+        Like(peers, like)
+    }
+}
+
+impl<H, F: Fn(&mut AnyHandler) -> Option<&mut H>> Peers<H> for Like<'_, F> {
     fn get(&mut self, id: QueueId) -> Option<(&mut H, &mut RunningQueue)> {
         let (handler, queue) = self.0.get(id)?;
         Some(((self.1)(handler)?, queue))

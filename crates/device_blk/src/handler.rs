@@ -182,7 +182,8 @@ impl BlkHandler {
         if counter != QueueCounter::Errors {
             queue.count(counter, 1);
         }
-        end(io, queue, head, reject.status(), 0);
+        let place = queue.command(head).status;
+        end(io, queue, (head, place), reject.status(), 0);
     }
 
     #[cold]
@@ -197,7 +198,8 @@ impl BlkHandler {
         }
         queue.count(QueueCounter::GetIds, 1);
         log_data(io, queue, head);
-        end(io, queue, head, Status::Ok, serial.len() as u32);
+        let place = queue.command(head).status;
+        end(io, queue, (head, place), Status::Ok, serial.len() as u32);
     }
 
     /// The volume has answered.
@@ -210,8 +212,8 @@ impl BlkHandler {
         result: Result<(), IoError>,
     ) {
         let command = queue.command(head);
-        let (op, len) = (command.op, command.len);
-        if op == OpKind::Read {
+        let (op, len, place) = (command.op, command.len, command.status);
+        if op == OpKind::Read && queue.resources.ring.is_logged() {
             // A failed read may have written a part of the buffers.
             log_data(io, queue, head);
         }
@@ -235,12 +237,12 @@ impl BlkHandler {
                 OpKind::WriteZeroes { .. } => queue.count(QueueCounter::WriteZeroes, 1),
             }
         }
-        end(io, queue, head, status, written);
+        end(io, queue, (head, place), status, written);
     }
 }
 
 /// Records the data segments of a command in the dirty log, if there is one.
-#[inline]
+#[cold]
 fn log_data(io: &mut Io, queue: &mut RunningQueue, head: Head) {
     let resources = &mut queue.resources;
     for buf in resources.commands[usize::from(head.0)].data(&mut io.lists) {
@@ -248,18 +250,22 @@ fn log_data(io: &mut Io, queue: &mut RunningQueue, head: Head) {
     }
 }
 
-/// The end of every command: status byte, and its head. `written` bytes of data went into the client's memory.
+/// The end of every command: its head, with the place of its status byte. `written` bytes of data went into the client's memory.
 #[inline]
-fn end(io: &mut Io, queue: &mut RunningQueue, head: Head, status: Status, written: u32) {
+fn end(
+    io: &mut Io,
+    queue: &mut RunningQueue,
+    (head, place): (Head, IoBuf),
+    status: Status,
+    written: u32,
+) {
     if status != Status::Ok {
         io.event(FlightKind::Error, queue, status as u64);
         queue.count(QueueCounter::Errors, 1);
     }
-    let resources = &mut queue.resources;
-    let place = resources.commands[usize::from(head.0)].status;
     if place.len() == 1 {
         place.write(0, &[status as u8]);
-        resources.ring.mark_written(place);
+        queue.resources.ring.mark_written(place);
     }
     io.settle(queue, head, NO_PART, written + place.len() as u32);
 }

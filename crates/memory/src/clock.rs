@@ -51,6 +51,7 @@ fn monotonic() -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
+#[inline]
 fn scale() -> &'static Scale {
     SCALE.get_or_init(|| {
         if cfg!(feature = "sim") || !has_constant_tsc() {

@@ -96,7 +96,7 @@ impl Writer {
     }
 
     /// Begins a write. `None`: an exclusive range is in the way; ask again.
-    #[inline]
+    #[inline(always)] // Of each write.
     pub(crate) fn enter(&self, range: Bytes) -> Option<Permit> {
         // One writer: load and store need not be one operation.
         let count = self.count.0.load(Ordering::Relaxed);

@@ -240,7 +240,7 @@ impl Task {
     /// # Panics
     ///
     /// When another command is under way, or the writer belongs to another logical unit: defects of the caller.
-    #[inline]
+    #[inline(always)] // At one place in a handler, where what comes of it is looked at.
     pub fn begin(&mut self, cx: &Context<'_>, cdb: &[u8]) -> Step {
         assert!(self.is_idle(), "a command is under way");
         assert!(cx.writer.leads_to(&cx.nexus.unit().exclusion), "the writer of another unit");
@@ -299,6 +299,7 @@ impl Task {
     /// # Panics
     ///
     /// When no command is under way.
+    #[inline]
     pub fn resume(&mut self, cx: &Context<'_>, input: Input) -> Step {
         assert!(!self.is_idle(), "no command is under way");
         if self.aborted {

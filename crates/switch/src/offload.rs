@@ -56,6 +56,7 @@ impl NetHeader {
     }
 
     /// Its bytes.
+    #[inline]
     #[must_use]
     pub fn write(&self) -> [u8; NetHeader::BYTES] {
         let mut bytes = [0; NetHeader::BYTES];

@@ -77,6 +77,7 @@ impl<'a> View<'a> {
     }
 
     /// The outermost tag.
+    #[inline]
     #[must_use]
     pub fn tag(&self) -> Option<Tag> {
         let tpid = be16(self.head, 12).filter(|tpid| is_tpid(*tpid))?;

@@ -404,6 +404,7 @@ impl Task {
         extent.ok_or(Sense::illegal(code::PARAMETER_LIST_LENGTH))?.inside(cx.nexus.unit())
     }
 
+    #[inline]
     pub(super) fn good(&mut self, cx: &Context<'_>) -> Step {
         let Job { wanted, moved, .. } = self.job;
         self.done(cx, Done::good(wanted, moved))

@@ -11,9 +11,17 @@ use crate::sense::{Sense, SenseKey, code};
 
 impl Task {
     /// Goes on from the stage that the task is in.
+    #[inline]
     pub(super) fn proceed(&mut self, cx: &Context<'_>, input: Input) -> Step {
         match (self.stage, input) {
             (Stage::Out(out), Input::Block(Ok(()))) => self.came_back(cx, out),
+            (_, input) => self.proceed_otherwise(cx, input),
+        }
+    }
+
+    #[cold]
+    fn proceed_otherwise(&mut self, cx: &Context<'_>, input: Input) -> Step {
+        match (self.stage, input) {
             (Stage::Out(out), Input::Block(Err(error))) => self.fail(cx, io_sense(out, error)),
             (Stage::Scratch(after), Input::Ready) => {
                 let step = self.with_scratch(cx, after);

@@ -245,7 +245,7 @@ impl Walk<'_> {
 }
 
 /// Collects the buffers of `head` into `out`.
-#[inline]
+#[inline(always)] // Where the result is used, it is in registers.
 pub(super) fn walk(
     rings: &Rings,
     mem: &MemTable,
@@ -254,10 +254,28 @@ pub(super) fn walk(
     head: u16,
     out: &mut Chain<'_>,
 ) -> Result<(), ChainError> {
-    if quick(rings, mem, hit, indirect, head, out).is_some() {
+    if let Some(Found { total, readable, readable_bytes, writable_bytes }) =
+        quick(rings, mem, hit, indirect, head, out.bufs)
+    {
+        (out.total, out.readable) = (total, readable);
+        (out.readable_bytes, out.writable_bytes) = (readable_bytes, writable_bytes);
         return Ok(());
     }
-    careful(rings, mem, hit, indirect, head, out)
+    // One of its own: who has `out` can keep it in registers as long as nobody is given its address.
+    let mut careful_out = Chain::new(out.bufs);
+    let walked = careful(rings, mem, hit, indirect, head, &mut careful_out);
+    let Chain { readable, total, readable_bytes, writable_bytes, .. } = careful_out;
+    (out.total, out.readable) = (total, readable);
+    (out.readable_bytes, out.writable_bytes) = (readable_bytes, writable_bytes);
+    walked
+}
+
+/// What the quick walk has found: see [`Chain`].
+struct Found {
+    total: usize,
+    readable: usize,
+    readable_bytes: u64,
+    writable_bytes: u64,
 }
 
 /// The flags that say what a descriptor is. Others are reserved and ignored.
@@ -274,8 +292,8 @@ fn quick(
     hit: &mut Span,
     indirect: bool,
     head: u16,
-    out: &mut Chain<'_>,
-) -> Option<()> {
+    bufs: &mut [IoBuf],
+) -> Option<Found> {
     let mut table = Table { entry: rings.desc_table(), entries: rings.size() };
     let mut desc = table.read(head)?;
     if desc.flags & DESC_F_INDIRECT != 0 {
@@ -284,35 +302,29 @@ fn quick(
     }
     let mut span = *hit;
     // A loop in the chain ends when there is no place left.
-    let mut places = out.bufs.iter_mut();
-    let mut bytes = 0;
+    let (mut total, mut bytes) = (0, 0);
     while desc.flags & KINDS == DESC_F_NEXT {
-        *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
-        bytes += u64::from(desc.len);
+        *bufs.get_mut(total)? = quick_buffer(mem, hit, &mut span, &desc)?;
+        (total, bytes) = (total + 1, bytes + u64::from(desc.len));
         desc = table.read(desc.next)?;
     }
-    let mut readable_left = places.len();
-    let mut readable_bytes = bytes;
+    let (mut readable, mut readable_bytes) = (total, bytes);
     while desc.flags & KINDS == DESC_F_NEXT | DESC_F_WRITE {
-        *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
-        bytes += u64::from(desc.len);
+        *bufs.get_mut(total)? = quick_buffer(mem, hit, &mut span, &desc)?;
+        (total, bytes) = (total + 1, bytes + u64::from(desc.len));
         desc = table.read(desc.next)?;
     }
-    let all_readable = desc.flags & KINDS == 0 && readable_left == places.len();
+    let all_readable = desc.flags & KINDS == 0 && readable == total;
     if desc.flags & KINDS != DESC_F_WRITE && !all_readable {
         return None;
     }
-    *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
-    bytes += u64::from(desc.len);
+    *bufs.get_mut(total)? = quick_buffer(mem, hit, &mut span, &desc)?;
+    (total, bytes) = (total + 1, bytes + u64::from(desc.len));
     if all_readable {
-        (readable_left, readable_bytes) = (places.len(), bytes);
+        (readable, readable_bytes) = (total, bytes);
     }
-    let left = places.len();
-    out.total = out.bufs.len() - left;
-    out.readable = out.bufs.len() - readable_left;
-    out.readable_bytes = readable_bytes;
-    out.writable_bytes = bytes - readable_bytes;
-    (bytes <= CHAIN_BYTES_MAX).then_some(())
+    let writable_bytes = bytes - readable_bytes;
+    (bytes <= CHAIN_BYTES_MAX).then_some(Found { total, readable, readable_bytes, writable_bytes })
 }
 
 /// Descriptors to follow: the ring's, or those of an indirect table.
