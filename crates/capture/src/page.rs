@@ -94,6 +94,7 @@ impl<'t> Page<'t> {
     }
 
     /// Moves behind the next line, which was understood.
+    #[inline]
     pub(super) fn take(&mut self) -> Option<Line<'t>> {
         let line = self.lines.next()?;
         self.settle();

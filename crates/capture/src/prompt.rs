@@ -136,7 +136,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
             return None;
         }
     }
-    let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
+    let two_lines = body.len() < line.len() && body.len() < 80 && body.contains('@');
     (two_lines && host(body).is_some()).then(|| Prompt::of(body, ""))
 }
 

@@ -232,6 +232,7 @@ pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> 
 
 impl Kind {
     /// Whether a line has the form of a row of this list, which has no heading.
+    #[inline]
     pub(super) fn is_row(self, line: Line<'_>) -> bool {
         let text = line.trimmed();
         match self {
@@ -386,12 +387,17 @@ pub(super) struct Known<'t> {
 
 impl<'t> Known<'t> {
     /// What the line is; `ahead` begins with it.
+    #[inline]
     pub(super) fn class(&mut self, line: Line<'t>, ahead: Lines<'_>) -> Class<'t> {
         if let Some((text, class)) = self.last
             && std::ptr::eq(text, line.text)
         {
             return class;
         }
+        self.class_anew(line, ahead)
+    }
+
+    fn class_anew(&mut self, line: Line<'t>, ahead: Lines<'_>) -> Class<'t> {
         let class = match self.other(line.at) {
             Some(_) => Class::Other,
             None => Class::of(line, ahead),

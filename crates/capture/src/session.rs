@@ -402,7 +402,7 @@ impl<'t> Session<'_, 't> {
     fn named(&mut self, line: Line<'_>) -> bool {
         let Some(command) = &self.command else { return false };
         let said = command.parts.iter().enumerate().find_map(|(index, part)| {
-            let again = line.text.contains(' ') && part.partition.is_some_and(prompt::is_variable);
+            let again = part.partition.is_some_and(prompt::is_variable) && line.text.contains(' ');
             let used = self.used.get(index).copied().unwrap_or(false) && !again;
             let about = host::line(part.program, &part.args, line).filter(|_| !used)?;
             Some((index, about, part.partition))

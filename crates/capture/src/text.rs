@@ -477,11 +477,12 @@ pub fn is_masked(text: &str) -> bool {
 
 /// A text that was copied out of the source of a page, with the characters that its entities stand for.
 fn without_entities(text: &str) -> Option<String> {
-    let source = memchr::memmem::find(text.as_bytes(), b"&gt;").is_some()
-        || memchr::memmem::find(text.as_bytes(), b"&lt;").is_some();
+    let bytes = text.as_bytes();
+    let is_sign = |at: usize| bytes[at..].starts_with(b"&gt;") || bytes[at..].starts_with(b"&lt;");
+    let source = memchr::memchr_iter(b'&', bytes).any(is_sign);
     // A page itself, and the XML of `part`, have signs of their own.
-    let own = memchr::memchr2(b'<', b'>', text.as_bytes()).is_some();
-    (source && !own).then(|| with_entities(text))
+    let has_own = || memchr::memchr2(b'<', b'>', bytes).is_some();
+    (source && !has_own()).then(|| with_entities(text))
 }
 
 /// The text with its signs in place of their names.
