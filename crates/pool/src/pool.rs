@@ -420,6 +420,8 @@ pub struct Pool {
     features: Features,
     /// Chunks whose next block waits for leave to be copied.
     held: BTreeSet<(u32, u32)>,
+    /// Chunks that are copied, of which nobody was told so far.
+    settling: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,
     /// The number of the next LU, with those that are not in the tables yet.
     next_lu: u32,

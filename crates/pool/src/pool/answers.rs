@@ -39,6 +39,9 @@ impl Pool {
             return;
         }
         if let Some(job) = self.jobs.remove(&number) {
+            if let Asker::Leaving(_, key) | Asker::Balance(key) | Asker::Mend(key) = job.owner {
+                self.settling.remove(&key);
+            }
             match job.owner {
                 Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
                 Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),

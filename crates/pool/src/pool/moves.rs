@@ -177,6 +177,7 @@ impl Pool {
 
     pub(super) fn begin_copy(&mut self, piece: Piece, goal: Goal, target: Leg, had: Bits) {
         let (key, id) = (piece.key, target.id);
+        self.settling.remove(&key);
         let (copied, wanted, stage) = (had, Bits::NONE, Stage::Draining);
         if let Some(slot) = self.slots.get_mut(&key) {
             let (changed, back) = (false, false);
@@ -419,6 +420,8 @@ impl Pool {
             }
         }
         let txn = self.log.append(records);
+        // Until its record is durable it counts as what it is: copied.
+        self.settling.insert(key);
         if let Some(slot) = self.slots.get_mut(&key) {
             (slot.settled, slot.said) = (txn, txn);
         }

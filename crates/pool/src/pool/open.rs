@@ -227,6 +227,7 @@ impl Pool {
             sums: Summing::default(),
             features: Features::default(),
             held: BTreeSet::new(),
+            settling: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),
             layered: Layered::default(),

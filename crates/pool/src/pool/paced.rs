@@ -44,6 +44,9 @@ impl Pool {
     /// How far chunks are that are being copied: 1,024ths of a chunk, of all together.
     pub(super) fn copied_parts<'a>(&self, keys: impl Iterator<Item = &'a (u32, u32)>) -> u32 {
         let part = |key| {
+            if self.settling.contains(key) {
+                return Some(1024);
+            }
             let slot = self.slots.get(key)?;
             Some(slot.moving.as_ref()?.part(slot.live))
         };
