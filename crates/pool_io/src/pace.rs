@@ -1,15 +1,18 @@
 //! How fast chunks are copied on a PV while clients use it: a controller without clock or thread. Times are since any moment that stays the same.
 //!
 //! ```text
-//! client's operation ── no copy was beside it ──► what its latency is without (the last 256 of them)
+//! client's operation ── no copy was beside it ──► what its latency is without (the last 2,048 of them)
 //!        └── while something is copied ─────────► more than one of a hundred takes longer than 1.3 of that 99th percentile?
 //!                                                     yes: half as fast        no: faster
 //! ```
 //!
-//! - *It ends*: it never asks for less than [`FLOOR`].
+//! - *It ends*: it never asks for less than [`FLOOR`], and however slow operations are, the next copy is put off no further than that says.
+//! - *What comes without it is not taken for its doing*: a busy host makes some operations in a row slow now and then. Each that was quick earns a hundredth of one that may be slow, as far as a few,
+//!   and what is slow without copies is remembered for so long that it has happened before.
 //! - *Without clients it does not slow down*: where none had an operation within a second, every copy may begin at once.
 //! - *It knows what it compares with*: where copies follow each other so closely that no operation is without one beside it, they pause for 100 ms every 2 s at most.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Bytes per second that may always be copied.
@@ -23,8 +26,15 @@ const TARGET: f64 = 1.3;
 /// Without an operation for so long there are no clients.
 const IDLE: Duration = Duration::from_secs(1);
 /// Latencies without copies that are remembered, and without how many nothing is judged.
-const KEPT: usize = 256;
+const KEPT: usize = 2048;
 const ENOUGH: usize = 16;
+/// … of which none is remembered longer, but for the last so many.
+const LATELY: Duration = Duration::from_secs(20);
+const LEAST: usize = 256;
+/// After so many new ones it is looked again what they say.
+const LOOKED: u32 = 64;
+/// How many operations may be slow one after the other where so many hundreds were quick before.
+const CREDIT: f64 = 6.0;
 /// How long after a copy an operation begins that has nothing of it before it in the device's queue.
 const SETTLED: Duration = Duration::from_millis(10);
 /// A pause, how often there may be one, and how many latencies without copies make the next one needless.
@@ -49,8 +59,6 @@ pub(crate) struct Mark {
 struct Round {
     since: Duration,
     operations: u32,
-    /// Those that took too long.
-    slow: u32,
     bytes: u64,
     /// A copy was held back.
     held: bool,
@@ -63,12 +71,13 @@ pub(crate) struct Pace {
     /// Nothing was too slow so far.
     tries: bool,
     next: Duration,
-    /// Latencies without copies, in nanoseconds; where the next one goes.
-    quiet: Vec<u64>,
-    place: usize,
+    /// Latencies without copies, in nanoseconds, and when they were seen, the oldest first.
+    quiet: VecDeque<(Duration, u64)>,
     /// The longest latency that is none too many, and after how many new ones it is looked for again.
     limit: Option<u64>,
     unseen: u32,
+    /// How many more operations may be slow.
+    credit: f64,
     round: Round,
     /// Operations of clients under way, and when the last began or ended.
     clients: u32,
@@ -88,10 +97,10 @@ impl Default for Pace {
             rate: START,
             tries: true,
             next: Duration::ZERO,
-            quiet: Vec::new(),
-            place: 0,
+            quiet: VecDeque::new(),
             limit: None,
             unseen: 0,
+            credit: 1.0,
             round: Round::default(),
             clients: 0,
             client: None,
@@ -119,7 +128,7 @@ impl Pace {
         self.client = Some(now);
         let took = now.saturating_sub(mark.since).as_nanos() as u64;
         if mark.alone == Some(self.begun) {
-            self.keep(took);
+            self.keep(now, took);
         }
         let copies = self.copied.is_some_and(|copied| now < copied + IDLE);
         if !copies && self.copies == 0 {
@@ -127,7 +136,7 @@ impl Pace {
         }
         let Some(limit) = self.limit() else { return };
         self.round.operations += 1;
-        self.round.slow += u32::from(took > limit);
+        self.credit = (self.credit + 0.01).min(CREDIT) - f64::from(u8::from(took > limit));
         self.judge(now);
     }
 
@@ -176,21 +185,24 @@ impl Pace {
         Ok(())
     }
 
-    fn keep(&mut self, took: u64) {
-        match self.quiet.get_mut(self.place) {
-            Some(place) => *place = took,
-            None => self.quiet.push(took),
+    fn keep(&mut self, now: Duration, took: u64) {
+        let old = |seen: Duration, kept: usize| kept > LEAST && seen + LATELY < now;
+        while let Some((seen, _)) = self.quiet.front()
+            && (self.quiet.len() >= KEPT || old(*seen, self.quiet.len()))
+        {
+            self.quiet.pop_front();
         }
-        self.place = (self.place + 1) % KEPT;
+        self.quiet.push_back((now, took));
         self.unseen += 1;
         self.quiet_since = self.quiet_since.saturating_add(1);
     }
 
     /// 1.3 of the 99th percentile without copies, if that is known.
     fn limit(&mut self) -> Option<u64> {
-        if self.quiet.len() >= ENOUGH && (self.limit.is_none() || self.unseen >= ENOUGH as u32) {
+        let due = if self.quiet.len() > LEAST { LOOKED } else { ENOUGH as u32 };
+        if self.quiet.len() >= ENOUGH && (self.limit.is_none() || self.unseen >= due) {
             self.unseen = 0;
-            let mut all = self.quiet.clone();
+            let mut all: Vec<u64> = self.quiet.iter().map(|(_, took)| *took).collect();
             let at = (all.len() * 99).div_ceil(100) - 1;
             let (_, high, _) = all.select_nth_unstable(at);
             self.limit = Some((*high as f64 * TARGET) as u64);
@@ -200,15 +212,19 @@ impl Pace {
 
     /// Slower as soon as too many were slow, faster when a round was well.
     fn judge(&mut self, now: Duration) {
-        let Round { since, operations, slow, bytes, held } = self.round;
+        let Round { since, operations, bytes, held } = self.round;
         let spent = now.saturating_sub(since);
-        if slow > 1 + operations / 100 {
+        if self.credit < 0.0 {
+            self.credit = 0.0;
             // What it did not reach it need not give up.
             let reached = bytes as f64 / spent.as_secs_f64().max(0.001);
             let from = if held { self.rate } else { self.rate.min(reached) };
-            self.rate = (from / 2.0).max(FLOOR);
             self.tries = false;
-            self.next = self.next.max(now + Duration::from_secs_f64(65536.0 / self.rate));
+            // At the least rate it is put off no more: it would never come to its turn beside clients that are slow all the time.
+            if self.rate > FLOOR {
+                self.rate = (from / 2.0).max(FLOOR);
+                self.next = self.next.max(now + Duration::from_secs_f64(65536.0 / self.rate));
+            }
         } else if operations >= ROUND && spent >= ROUND_SHORT || spent >= ROUND_LONG {
             // It is no proof that more can be borne where less was asked for.
             if held && bytes > 0 {
@@ -226,7 +242,7 @@ impl Pace {
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     /// How much was done at which time, the latest last.
-    seen: std::collections::VecDeque<(Duration, u64)>,
+    seen: VecDeque<(Duration, u64)>,
     all: u64,
 }
 

@@ -18,6 +18,8 @@ struct Model {
     thinks: Duration,
     /// Copies that would be under way at once.
     copies: usize,
+    /// So often the host stands still, for so long; never if that is no time.
+    stalls: (Duration, Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +81,16 @@ impl Disk {
         time.mul_f64(0.9 + 0.2 * ((self.random >> 33) as f64 / (1u64 << 31) as f64))
     }
 
+    /// Nothing ends while the host stands still.
+    fn stalled(&self, time: Duration) -> Duration {
+        let (every, long) = self.model.stalls;
+        if long.is_zero() {
+            return time;
+        }
+        let since = (self.now + time).as_nanos() % every.as_nanos();
+        time + long.saturating_sub(Duration::from_nanos(since as u64))
+    }
+
     fn after(&mut self, time: Duration, event: Event) {
         self.number += 1;
         self.events.push(Reverse((self.now + time, self.number, event)));
@@ -96,6 +108,7 @@ impl Disk {
             self.busy += 1;
             let time = if mark.is_some() { self.model.client } else { self.model.copy };
             let time = self.about(time);
+            let time = self.stalled(time);
             self.after(time, Event::Done(self.number + 1));
             self.flying.insert(self.number, mark);
         }
@@ -164,6 +177,7 @@ fn ms(ms: f64) -> Duration {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+const NEVER: (Duration, Duration) = (SECOND, Duration::ZERO);
 
 /// Clients wait little longer than without, or it is as slow as it may be; and it never is slower than that.
 #[test]
@@ -173,7 +187,8 @@ fn clients_hardly_see_it_and_it_never_starves() {
         for (client, copy) in [(0.1, 0.2), (2.0, 2.0), (8.0, 9.0)] {
             for (clients, thinks) in [(1, 0.0), (1, 20.0), (4, 5.0), (8, 0.0)] {
                 let (client, copy, thinks) = (ms(client), ms(copy), ms(thinks));
-                let model = Model { heads, client, copy, clients, thinks, copies: 2 };
+                let model =
+                    Model { heads, client, copy, clients, thinks, copies: 2, stalls: NEVER };
                 seed += 1;
                 let mut pace = Pace::default();
                 let mut disk = Disk::new(model, seed);
@@ -202,6 +217,67 @@ fn clients_hardly_see_it_and_it_never_starves() {
     }
 }
 
+/// What makes operations slow now and then, and did before, is not the copies' doing.
+#[test]
+fn a_host_that_stands_still_now_and_then_does_not_make_it_slow() {
+    for (every, long) in [(200.0, 8.0), (400.0, 12.0), (1000.0, 50.0), (3000.0, 100.0)] {
+        let model = Model {
+            heads: 8,
+            client: ms(2.0),
+            copy: ms(2.0),
+            clients: 3,
+            thinks: Duration::ZERO,
+            copies: 2,
+            stalls: (ms(every), ms(long)),
+        };
+        let mut pace = Pace::default();
+        let mut disk = Disk::new(model, 7);
+        disk.run(&mut pace, 10 * SECOND, false);
+        disk.run(&mut pace, 20 * SECOND, true);
+        let with = disk.run(&mut pace, 30 * SECOND, true);
+        let speed = with.bytes as f64 / 30.0 / FLOOR;
+        assert!(speed > 30.0, "{every} ms: {speed:.1} MiB/s of 64");
+    }
+}
+
+/// As slow as it may be it is, and no slower, however long clients wait.
+#[test]
+fn operations_that_are_slow_beside_copies_do_not_put_them_off_for_ever() {
+    let mut pace = Pace::default();
+    let (mut now, step) = (Duration::ZERO, ms(1.0));
+    for _ in 0..300 {
+        let mark = pace.client_begins(now);
+        now += step;
+        pace.client_ends(now, mark);
+    }
+    // Those that meet a copy take far longer, and others do not.
+    let mut under_way: Vec<(Duration, Mark)> = Vec::new();
+    let (mut ends, mut ended, mut begun) = (None, Duration::ZERO, 0);
+    let mut seconds = |pace: &mut Pace, seconds: u64| {
+        begun = 0;
+        for _ in 0..1000 * seconds {
+            now += step;
+            if ends.is_some_and(|end| now >= end) {
+                pace.copy_ends(now);
+                (ends, ended) = (None, now);
+            }
+            if ends.is_none() && pace.leave(now).is_ok() {
+                pace.copy_begins(now, PIECE);
+                (ends, begun) = (Some(now + ms(30.0)), begun + 1);
+            }
+            let meets = ends.is_some() || now < ended + SETTLED;
+            let takes = if meets { ms(50.0) } else { step };
+            under_way.push((now + takes, pace.client_begins(now)));
+            let over = under_way.extract_if(.., |(end, _)| *end <= now);
+            over.for_each(|(_, mark)| pace.client_ends(now, mark));
+        }
+        begun
+    };
+    seconds(&mut pace, 10);
+    let copies = seconds(&mut pace, 20);
+    assert!(copies * PIECE > 16 * FLOOR as u64, "{copies} in 20 s");
+}
+
 #[test]
 fn without_clients_it_is_at_full_speed_at_once_and_again_after_they_left() {
     let model = Model {
@@ -211,6 +287,7 @@ fn without_clients_it_is_at_full_speed_at_once_and_again_after_they_left() {
         clients: 0,
         thinks: Duration::ZERO,
         copies: 2,
+        stalls: NEVER,
     };
     let mut pace = Pace::default();
     let mut disk = Disk::new(model, 5);
@@ -243,6 +320,7 @@ fn a_load_that_becomes_heavier_is_no_reason_to_be_slow_for_ever() {
         clients: 2,
         thinks: Duration::ZERO,
         copies: 2,
+        stalls: NEVER,
     };
     let mut pace = Pace::default();
     let mut disk = Disk::new(light, 9);
