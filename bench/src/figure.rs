@@ -33,6 +33,10 @@ pub(crate) enum Figure {
     ResidentMib,
     /// Milliseconds from the beginning of a command to its end.
     Ms,
+    /// Bytes written, of those that had to be.
+    OfMissed,
+    /// The time left that was told, by the one that it was, or the other way round where that is more.
+    LeftFactor,
     /// Instructions executed per request.
     Instructions,
     /// Cycles for each byte or transaction: CPU time times the clock.
@@ -43,7 +47,7 @@ pub(crate) enum Figure {
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 15] = [
+    pub(crate) const ALL: [Figure; 17] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -56,6 +60,8 @@ impl Figure {
         Figure::CpuPercent,
         Figure::ResidentMib,
         Figure::Ms,
+        Figure::OfMissed,
+        Figure::LeftFactor,
         Figure::Instructions,
         Figure::Cycles,
         Figure::FramesPerS,
@@ -76,6 +82,8 @@ impl Figure {
             Figure::CpuPercent => "% of a core",
             Figure::ResidentMib => "MiB resident",
             Figure::Ms => "ms",
+            Figure::OfMissed => "written, of what was missed",
+            Figure::LeftFactor => "time left, wrong by a factor of",
             Figure::Instructions => "instructions per request",
             Figure::Cycles => "cycles",
             Figure::FramesPerS => "frames per second",

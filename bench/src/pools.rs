@@ -3,6 +3,8 @@
 //! Everything is in a tmpfs, so that what is measured is not the disk; where an LU is compared with a volume, behind loop devices, since a file in a tmpfs is read and written
 //! by the channel itself and a PV never is. The server is `trunkline serve` with all of it on one CPU: one channel, and the pools' thread beside it.
 
+mod returns;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,6 +48,8 @@ pub(crate) enum Pools {
     Spread,
     /// An LU of a mirrored pool on two slow PVs, against one of these; written before.
     Mirrored { read_percent: u8, depth: u16 },
+    /// A mirrored LU on two slow PVs, one of which goes and returns.
+    Returns { depth: u16 },
     /// Writes above a snapshot, each to a place that was not written since, and the same again.
     Snapshot(On),
     /// A thin LU that is written from its beginning to its end, against a thick one.
@@ -92,6 +96,16 @@ pub(crate) fn cases() -> Vec<(String, String, Pools)> {
             Pools::Mirrored { read_percent: 100, depth: 64 },
         ),
         case(
+            "pool-returns",
+            "a mirrored LU on two slow PVs: while both are there, and while one gets what it missed",
+            Pools::Returns { depth: 3 },
+        ),
+        case(
+            "pool-returns-busy",
+            "the same with PVs that have as much to do as they can",
+            Pools::Returns { depth: 8 },
+        ),
+        case(
             "pool-snapshot",
             "4 KiB writes above a snapshot, and on qcow2",
             Pools::Snapshot(On::Files),
@@ -108,6 +122,7 @@ pub(crate) fn run(stage: &mut Stage<'_>, kind: Pools) -> Result<Vec<Series>> {
         Pools::Chunks => chunks(stage),
         Pools::Spread => spread(stage),
         Pools::Mirrored { read_percent, depth } => mirrored(stage, read_percent, depth),
+        Pools::Returns { depth } => returns::run(stage.settled, depth),
         Pools::Snapshot(on) => snapshot(stage.settled, on),
         Pools::Fill => filled(stage.settled),
     }

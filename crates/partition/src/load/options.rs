@@ -1,5 +1,7 @@
 //! What a run of the load generator does, and what cannot be asked of it.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -69,6 +71,9 @@ pub struct LoadOptions {
     pub stride: Option<u64>,
     /// How long to measure.
     pub duration: Duration,
+    /// Ends the measurement before, as soon as it is true; within some 20 ms.
+    #[serde(skip)]
+    pub until: Option<Arc<AtomicBool>>,
     /// How many requests to measure at most, over all queues.
     pub operations: Option<u64>,
     /// How long to run before measuring.
@@ -115,6 +120,7 @@ impl Default for LoadOptions {
             length: None,
             stride: None,
             duration: Duration::from_secs(5),
+            until: None,
             operations: None,
             warm_up: Duration::ZERO,
             wait: WaitMode::Sleep,

@@ -188,6 +188,9 @@ impl<'a> Supervisor<'a> {
                 self.server_lost(shared);
             }
             ended += count(finished);
+            if self.options.until.as_ref().is_some_and(|until| until.load(Ordering::Acquire)) {
+                shared.over.store(true, Ordering::Release);
+            }
             if self.options.wait == WaitMode::Sleep || shared.abort.load(Ordering::Acquire) {
                 for call in self.session.calls() {
                     // Fails only when the counter is full, which wakes its reader as well.

@@ -32,6 +32,8 @@ const SPINS: u32 = 64;
 pub(super) struct Shared {
     /// Give up.
     pub(super) abort: AtomicBool,
+    /// End the measurement.
+    pub(super) over: AtomicBool,
     /// There is no server at the moment: nothing can come back.
     pub(super) disconnected: AtomicBool,
     /// When the last server took over, in ticks.
@@ -206,18 +208,20 @@ impl Worker {
                 return false;
             }
         }
-        self.advance();
+        self.advance(shared.over.load(Ordering::Acquire));
         true
     }
 
-    /// Goes to the next phase when its time has come.
-    fn advance(&mut self) {
+    /// Goes to the next phase when its time has come, or the measurement is to be over.
+    fn advance(&mut self, over: bool) {
         let idle = self.lanes.iter().all(Lane::idle);
         match self.phase {
-            Phase::WarmUp if self.now >= self.schedule.measure_at => self.begin_measurement(),
+            Phase::WarmUp if over || self.now >= self.schedule.measure_at => {
+                self.begin_measurement()
+            }
             Phase::Measure => {
                 let spent = self.budgeted && idle && self.lanes.iter().all(|lane| lane.budget == 0);
-                if spent || self.now >= self.schedule.end_at {
+                if spent || over || self.now >= self.schedule.end_at {
                     self.end_measurement();
                     (self.phase, self.feed) = (Phase::Drain, Feed::Nothing);
                 }

@@ -212,6 +212,7 @@ impl RunArgs {
             length: self.length,
             stride: None,
             duration: self.time,
+            until: None,
             operations: self.operations,
             warm_up: self.warm_up,
             wait: self.wait.into(),
