@@ -10,7 +10,7 @@ use memory::IoBuf;
 use thiserror::Error;
 use vmm_sys_util::eventfd::EventFd;
 use vring::GuestAddr;
-use vring::driver::{AddError, DriverError, DriverMemory, DriverQueue, UsedError};
+use vring::driver::{AddError, DriverError, DriverMemory, DriverQueue, Segment, UsedError};
 
 use crate::blk::SlotPlan;
 use crate::ring::{Slot, SlotRing};
@@ -213,6 +213,53 @@ impl Tx {
         Ok(true)
     }
 
+    /// Adds a frame in so many buffers, which share what is in a slot's; if one is free and there are descriptors.
+    ///
+    /// # Errors
+    /// More buffers than the ring has descriptors.
+    ///
+    /// # Panics
+    /// When it is longer than a slot's buffer, or shorter than its pieces are many.
+    pub fn add_pieces(&mut self, bytes: &[u8], pieces: u32) -> Result<bool, NetError> {
+        let Some((slot, chain)) = self.cut(bytes, pieces) else { return Ok(false) };
+        match self.0.ring.add(slot, &chain, chain.len()) {
+            Ok(()) => self.0.out.push_back(slot.0),
+            Err(AddError::Full) => {
+                self.0.ring.give_back(slot);
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// The same with a chain that goes round and has no end, as a broken driver makes it.
+    ///
+    /// # Errors
+    /// No descriptors.
+    ///
+    /// # Panics
+    /// As [`add_pieces`](Self::add_pieces).
+    pub fn add_endless(&mut self, bytes: &[u8], pieces: u32) -> Result<bool, NetError> {
+        let Some((slot, chain)) = self.cut(bytes, pieces) else { return Ok(false) };
+        self.0.ring.add_endless(slot, &chain, chain.len())?;
+        self.0.out.push_back(slot.0);
+        Ok(true)
+    }
+
+    /// A free slot with these bytes, and the chain of its pieces.
+    fn cut(&mut self, bytes: &[u8], pieces: u32) -> Option<(Slot, Vec<Segment>)> {
+        let slot = self.0.ring.take()?;
+        let (buf, guest) = self.0.bufs[usize::from(slot.0)];
+        buf.write(0, bytes);
+        let each = bytes.len().div_ceil(pieces as usize);
+        let chain = bytes.chunks(each).enumerate();
+        let segment = |(at, piece): (usize, &[u8])| {
+            (GuestAddr(guest.0 + (at * each) as u64), piece.len() as u32)
+        };
+        Some((slot, chain.map(segment).collect()))
+    }
+
     /// Shows what was added.
     ///
     /// # Errors
@@ -282,6 +329,19 @@ impl Rx {
         }
         self.buffers.ring.publish()?;
         Ok(count)
+    }
+
+    /// Offers all free buffers in chains that go round and have no end, as a broken driver does.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn post_endless(&mut self, bytes: u32) -> Result<(), NetError> {
+        while let Some(slot) = self.buffers.ring.take() {
+            let (_, guest) = self.buffers.bufs[usize::from(slot.0)];
+            self.buffers.ring.add_endless(slot, &[(guest, bytes)], 0)?;
+            self.buffers.out.push_back(slot.0);
+        }
+        Ok(self.buffers.ring.publish()?)
     }
 
     /// Kicks for nothing.

@@ -77,6 +77,19 @@ impl SlotRing {
         self.ring.add(readable, writable, u64::from(slot.0), self.indirect).map(drop)
     }
 
+    /// The same with a chain that has no end.
+    pub(crate) fn add_endless(
+        &mut self,
+        slot: Slot,
+        chain: &[Segment],
+        readable: usize,
+    ) -> Result<(), AddError> {
+        let (readable, writable) = chain.split_at(readable);
+        let head = self.ring.add(readable, writable, u64::from(slot.0), false)?;
+        self.ring.make_endless(head);
+        Ok(())
+    }
+
     #[inline]
     pub(crate) fn publish(&mut self) -> std::io::Result<()> {
         if self.ring.publish() {

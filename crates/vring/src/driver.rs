@@ -351,6 +351,14 @@ impl DriverQueue {
         head
     }
 
+    /// Makes a chain that was added, and is not published, go round for ever, as a broken driver does: its last descriptor names its first.
+    pub fn make_endless(&mut self, Head(head): Head) {
+        let slot = self.slots[usize::from(head)];
+        let last = (1..slot.descs).fold(head, |at, _| self.slots[usize::from(at)].next);
+        let Desc { addr, len, flags, .. } = self.rings.desc(last);
+        self.rings.set_desc(last, Desc { addr, len, flags: flags | DESC_F_NEXT, next: head });
+    }
+
     /// Makes what was added visible, and says whether the device wants a kick.
     #[inline]
     pub fn publish(&mut self) -> bool {
