@@ -16,7 +16,7 @@
 //! # Who waits for whose work
 //!
 //! What costs the thread much is done in pieces, and everybody else is served between two of them: a queue is taken from for some eight
-//! microseconds or 512 segments of long chains at most. One that had more in its ring than that is *heavy*, until it is found with
+//! microseconds or 512 segments of long chains at most, a chain without an end being as long as any; a device can add what else a head costs ([`RunningQueue::charge`]). One that had more in its ring than that is *heavy*, until it is found with
 //! less. In each turn come first all queues that are not, then one heavy one, in the order in which they were served; then everything is
 //! published, and then one lane copies a round of its long requests ([`block::LaneId::TICK`]). So what a client with little to ask waits for on
 //! account of others is a piece of a heavy queue and a round, not their sum over all of them.

@@ -293,6 +293,12 @@ impl RunningQueue {
         !self.broken && matches!(self.phase, Phase::Hot | Phase::Armed)
     }
 
+    /// What was just taken is as much work as a chain of so many segments, beside its own: when that is much, a turn ends early.
+    #[inline]
+    pub fn charge(&mut self, segments: usize) {
+        self.segments += segments;
+    }
+
     /// Its name on its channel, while it is there.
     #[must_use]
     pub fn id(&self) -> QueueId {

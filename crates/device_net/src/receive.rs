@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use channel::{Io, RunningQueue};
-use memory::IoBuf;
+use memory::{IoBuf, clock};
 use protocol::stats::QueueCounter;
 use switch::{Reason, Scratch, Switch};
 use vring::{Chain, Head, QueueError};
@@ -17,6 +17,9 @@ use crate::waiting::{Around, Frame, Waiting, store};
 
 /// Most buffers of a chain.
 pub(crate) const SEGMENTS: usize = 1024;
+
+/// So long a client whose buffers break the rules gets no frames: what they are is then looked at for a fiftieth of the time at most.
+const BROKEN_NS: u64 = 100_000;
 
 /// The RX queue of a pair.
 pub(crate) struct Receiver {
@@ -36,6 +39,8 @@ struct Buffers {
     places: Vec<IoBuf>,
     count: usize,
     bytes: usize,
+    /// When a chain was found that breaks the rules, in ticks. To be followed for that can take as long as twenty frames, so no other one is for [`BROKEN_NS`].
+    broke: Option<u64>,
 }
 
 /// What became of a frame, or of a part of it.
@@ -60,6 +65,7 @@ impl Receiver {
                 places: vec![IoBuf::EMPTY; 2 * SEGMENTS],
                 count: 0,
                 bytes: 0,
+                broke: None,
             },
         }
     }
@@ -290,21 +296,20 @@ impl Receiver {
             Ok(pieces) => pieces,
             Err(reason) => return Ok(Fate::Lost(reason)),
         };
-        let mut number = 0;
+        let mut number = arrived;
+        pieces.skip(arrived);
         while let Some(mut piece) = pieces.next() {
-            if number >= arrived {
-                let wanted = (*header + piece.len(), *mergeable);
-                let put = buffers.put(io, queue, wanted, |bufs, count| {
-                    piece.header.num_buffers = count;
-                    write_piece(source, &mut piece, bufs, *header);
-                });
-                match put? {
-                    ControlFlow::Continue(()) => {}
-                    ControlFlow::Break(None) => return Ok(Fate::Waits(number)),
-                    ControlFlow::Break(Some(reason)) => {
-                        switch.lost(egress.port, reason);
-                        return Ok(Fate::Lost(reason));
-                    }
+            let wanted = (*header + piece.len(), *mergeable);
+            let put = buffers.put(io, queue, wanted, |bufs, count| {
+                piece.header.num_buffers = count;
+                write_piece(source, &mut piece, bufs, *header);
+            });
+            match put? {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(None) => return Ok(Fate::Waits(number)),
+                ControlFlow::Break(Some(reason)) => {
+                    switch.lost(egress.port, reason);
+                    return Ok(Fate::Lost(reason));
                 }
             }
             number += 1;
@@ -343,6 +348,9 @@ impl Buffers {
     ) -> Result<ControlFlow<Option<Reason>>, QueueError> {
         self.heads.clear();
         (self.count, self.bytes) = (0, 0);
+        if self.broke.is_some_and(|at| io.now().wrapping_sub(at) < clock::from_ns(BROKEN_NS)) {
+            return Ok(ControlFlow::Break(Some(Reason::GuestMemory)));
+        }
         while self.bytes < total {
             let ring = &mut queue.resources.ring;
             let enough = if mergeable { usize::from(ring.size()) } else { 1 };
@@ -386,6 +394,7 @@ impl Buffers {
     #[cold]
     fn refuse(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> Reason {
         queue.count(QueueCounter::BadChains, 1);
+        self.broke = Some(io.now());
         self.heads.push((head, 0));
         self.heads.iter_mut().for_each(|(_, bytes)| *bytes = 0);
         self.give_back(io, queue, 0);

@@ -1,6 +1,7 @@
 use super::*;
 
 mod pressure;
+mod turns;
 
 #[test]
 fn each_reason_has_the_counter_of_its_word() {

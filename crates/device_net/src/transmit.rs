@@ -43,6 +43,8 @@ pub(crate) struct Sender {
     teller: Teller,
     /// What wakes the queue itself.
     wake: Wake,
+    /// In how many pieces a frame of the last batches was cut: what a head is charged when it is taken, since nobody knows then what is behind it.
+    cuts: usize,
 }
 
 impl Sender {
@@ -68,6 +70,7 @@ impl Sender {
             room: Box::default(),
             teller: Teller::default(),
             wake: io.wake(),
+            cuts: 0,
         }
     }
 
@@ -92,6 +95,7 @@ impl Sender {
         readable: Option<usize>,
     ) {
         self.taken.push((head, readable));
+        queue.charge(self.cuts);
         if readable.is_some() {
             queue.command(head).all(&mut io.lists)[0].expect_reads(EXPECTED_BYTES);
         }
@@ -152,6 +156,7 @@ impl Sender {
     ) {
         let mut taken = std::mem::take(&mut self.taken);
         let (mut done, mut frames, mut bytes) = (0, 0, 0);
+        self.room.cuts = 0;
         for (head, readable) in taken.iter().copied() {
             let judged = match readable {
                 Some(readable) => {
@@ -209,6 +214,10 @@ impl Sender {
             io.settle(queue, head, NO_PART, 0);
             done += 1;
         }
+        if self.room.cuts > 0 || self.cuts > 0 {
+            // One batch after which others had to wait is remembered for some.
+            self.cuts = (self.room.cuts / done.max(1)).max(self.cuts - self.cuts.div_ceil(8));
+        }
         queue.count(QueueCounter::TxFrames, frames);
         queue.count(QueueCounter::TxBytes, bytes);
         taken.drain(..done);
@@ -243,11 +252,13 @@ pub(crate) struct Room {
     first: [u8; NetHeader::BYTES + HEAD_BYTES],
     /// Who gets it.
     to: Vec<Egress>,
+    /// Pieces that frames were cut into, since somebody looked.
+    cuts: usize,
 }
 
 impl Default for Room {
     fn default() -> Room {
-        Room { first: [0; NetHeader::BYTES + HEAD_BYTES], to: Vec::new() }
+        Room { first: [0; NetHeader::BYTES + HEAD_BYTES], to: Vec::new(), cuts: 0 }
     }
 }
 
@@ -259,7 +270,7 @@ pub(crate) fn send<W: Watch>(
     peers: &mut dyn Peers<NetHandler>,
     (replica, now_ns, watch): (&mut Replica, u64, W),
     Sent { port, pair, bufs, header, teller }: Sent<'_>,
-    Room { first: start, to }: &mut Room,
+    Room { first: start, to, cuts }: &mut Room,
     mut held: Option<&mut Held>,
 ) -> Result<usize, Reason> {
     let from = port.id;
@@ -301,6 +312,10 @@ pub(crate) fn send<W: Watch>(
     }
     came.note(replica, watch, forwarded.map(|()| to.len()));
     forwarded?;
+    if let Offload::Segment(_) = offload {
+        let switch = &replica.switch;
+        *cuts += to.iter().map(|egress| switch.cuts(*egress, &view, &offload)).sum::<usize>();
+    }
     for (index, egress) in to.iter().enumerate() {
         let frame = Frame { from, view, source, offload, egress: *egress, number };
         let told = |to| teller.note(talks, egress.port, to);

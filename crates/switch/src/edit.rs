@@ -186,6 +186,21 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// Leaves so many out, without making them: they have arrived before.
+    pub fn skip(&mut self, count: usize) {
+        match self.work {
+            Work::Cut(gso, _) => {
+                let next = self.next.saturating_add(count.saturating_mul(gso.size()));
+                self.next = next.min(self.view.len());
+                if self.next == self.view.len() {
+                    self.work = Work::Done;
+                }
+            }
+            _ if count > 0 => self.work = Work::Done,
+            _ => {}
+        }
+    }
+
     fn piece(&mut self, header: NetHeader, rest: Range<usize>, fill: Option<Fill>) -> Piece<'_> {
         let head = match self.head {
             0 => Head::AsIs(self.view.head()),

@@ -271,6 +271,18 @@ impl Switch {
         adapted.inspect_err(|reason| port.went.drop(*reason))
     }
 
+    /// In how many pieces one of its destinations gets a frame, as far as that is more than one.
+    #[must_use]
+    pub fn cuts(&self, egress: Egress, view: &View<'_>, offload: &Offload) -> usize {
+        let (Offload::Segment(gso), Some(spec)) = (offload, self.spec(egress.port)) else {
+            return 0;
+        };
+        if spec.takes.offloads.consistent().has(gso.needs()) {
+            return 0;
+        }
+        (view.len() - gso.payload()).div_ceil(gso.size())
+    }
+
     /// Whether a frame is within what its destination may get. To be asked once for each destination, before the first try: a frame that waits has been
     /// let through.
     #[inline]

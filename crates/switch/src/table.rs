@@ -48,6 +48,8 @@ pub(crate) enum Learned {
 #[derive(Debug)]
 pub(crate) struct MacTable {
     slots: Vec<Slot>,
+    /// A bit for each slot that is taken: few enough to be at hand, so that an address that nobody has, as a rule, costs no look at the slots.
+    taken: Vec<u64>,
     seed: u64,
     entries_max: usize,
     entries: usize,
@@ -77,9 +79,11 @@ impl MacTable {
     pub(crate) fn new(entries_max: usize, age_s: u32, seed: u64) -> MacTable {
         // Half full at most, so that probing stays short.
         let slots = vec![FREE; (entries_max.max(1) * 2).next_power_of_two()];
+        let taken = vec![0; slots.len().div_ceil(64)];
         let ports = Vec::new();
         MacTable {
             slots,
+            taken,
             seed,
             entries_max,
             entries: 0,
@@ -122,9 +126,9 @@ impl MacTable {
         {
             return port;
         }
-        self.probes += 1;
-        let slot = &self.slots[self.find(key)];
-        let port = (slot.key != 0 && self.is_live(slot, now_s)).then_some(slot.port);
+        let slot = self.look_at(self.find(key));
+        self.probes += u64::from(self.is_taken(self.home(key)));
+        let port = (slot.key != 0 && self.is_live(&slot, now_s)).then_some(slot.port);
         self.last = Some((key, now_s, port));
         port
     }
@@ -142,9 +146,9 @@ impl MacTable {
         if self.heard == Some((key, now_s, port)) {
             return Learned::Known;
         }
-        self.probes += 1;
         let at = self.find(key);
-        let slot = self.slots[at];
+        let slot = self.look_at(at);
+        self.probes += u64::from(self.is_taken(self.home(key)));
         let live = slot.key != 0 && self.is_live(&slot, now_s);
         if live && slot.port == port {
             self.heard = Some((key, now_s, port));
@@ -171,6 +175,7 @@ impl MacTable {
         owner.entries += 1;
         let generation = owner.generation;
         self.slots[at] = Slot { key, port, generation, seen_s: now_s, told_s: now_s };
+        self.taken[at / 64] |= 1 << (at % 64);
         (self.last, self.heard) = (None, Some((key, now_s, port)));
         Learned::Tell
     }
@@ -184,8 +189,8 @@ impl MacTable {
 
     /// Whether a station is known.
     pub(crate) fn knows(&self, now_s: u32, mac: Mac, vid: Vid) -> bool {
-        let slot = &self.slots[self.find(key(mac, vid))];
-        slot.key != 0 && self.is_live(slot, now_s)
+        let slot = self.look_at(self.find(key(mac, vid)));
+        slot.key != 0 && self.is_live(&slot, now_s)
     }
 
     /// All stations that are known, and behind which port.
@@ -246,6 +251,7 @@ impl MacTable {
             }
         }
         self.slots[gap] = FREE;
+        self.taken[gap / 64] &= !(1 << (gap % 64));
     }
 
     fn home(&self, key: u64) -> usize {
@@ -258,10 +264,19 @@ impl MacTable {
     /// Its place, or the free one where it would stand.
     fn find(&self, key: u64) -> usize {
         let mut at = self.home(key);
-        while self.slots[at].key != key && self.slots[at].key != 0 {
+        while self.is_taken(at) && self.slots[at].key != key {
             at = (at + 1) & (self.slots.len() - 1);
         }
         at
+    }
+
+    fn is_taken(&self, at: usize) -> bool {
+        self.taken[at / 64] & 1 << (at % 64) != 0
+    }
+
+    /// What stands in a place; it is read only if something does.
+    fn look_at(&self, at: usize) -> Slot {
+        if self.is_taken(at) { self.slots[at] } else { FREE }
     }
 
     /// Whether it is of its port's present generation, and so in the port's count.

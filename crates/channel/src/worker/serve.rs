@@ -210,6 +210,8 @@ impl<H: Handler> Served<H> {
             }
             Err(ChainError::TooLong { needed }) => self.read_long(io, head, needed),
             Err(error) => {
+                // One that goes round was followed as far as the longest that does not.
+                self.queue.segments += error.followed(&chain);
                 let bad = BadChain::of(&chain, error);
                 self.handler.begin_bad(io, &mut self.queue, head, bad);
             }

@@ -182,6 +182,29 @@ fn long_chains_are_followed_for_one_client_in_a_turn() {
 }
 
 #[test]
+fn chains_without_an_end_are_followed_for_one_client_in_a_turn() {
+    let mut stand = Stand::new();
+    let mut endless = stand.block("endless", false);
+    let mut modest = stand.block("modest", false);
+    for _ in 0..120 {
+        let chain = [(endless.header.guest, 16), (endless.data.guest, 512)];
+        let head = endless.driver.add(&chain, &[], 0, false).unwrap();
+        endless.driver.make_endless(head);
+    }
+    endless.driver.publish();
+    stand.channel.turn();
+    for turn in 0..16 {
+        let taken = endless.count(QueueCounter::CommandsReceived);
+        modest.read(1, 512);
+        assert!(stand.channel.turn());
+        assert_eq!(modest.answers(), 1, "in turn {turn}");
+        // Each is followed through all of the ring.
+        let segments = (endless.count(QueueCounter::CommandsReceived) - taken) * 256;
+        assert!((1..=SEGMENTS).contains(&segments), "{segments} segments in turn {turn}");
+    }
+}
+
+#[test]
 fn long_copies_go_on_for_one_volume_in_a_turn() {
     let mut stand = Stand::new();
     let mut heavy: Vec<Client> = (0..8).map(|n| stand.block(&format!("heavy{n}"), true)).collect();

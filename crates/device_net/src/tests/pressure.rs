@@ -24,32 +24,32 @@ use crate::patience::PATIENCE_NS;
 use crate::{INBOX_FRAMES, NetDevice, NetHandler, Networks};
 
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_IN_ORDER.
-const FEATURES: u64 = 1 << 32 | 1 << 35 | feature::MRG_RXBUF;
+pub(super) const FEATURES: u64 = 1 << 32 | 1 << 35 | feature::MRG_RXBUF;
 const RING: u16 = 256;
-const HEADER_BYTES: usize = 12;
+pub(super) const HEADER_BYTES: usize = 12;
 const FRAME_BYTES: usize = 64;
 /// Where a frame has its number.
 const NUMBER_AT: usize = 14;
 /// Longer than any test takes.
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-fn mac(number: u8) -> [u8; 6] {
+pub(super) fn mac(number: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, number]
 }
 
 /// A queue's other end, with a buffer for each descriptor.
-struct Client {
-    driver: DriverQueue,
-    buffers: Vec<(Segment, memory::IoBuf)>,
+pub(super) struct Client {
+    pub(super) driver: DriverQueue,
+    pub(super) buffers: Vec<(Segment, memory::IoBuf)>,
     /// Those that the device has not.
     idle: VecDeque<u64>,
     kick: File,
-    stats: QueueStats,
+    pub(super) stats: QueueStats,
     _memory: Arc<DriverMemory>,
 }
 
 impl Client {
-    fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         if self.driver.publish() {
             self.kick.write_all(&1_u64.to_ne_bytes()).unwrap();
         }
@@ -137,7 +137,8 @@ impl Rig {
             let device = NetDevice::new(&spec, &(), &making).unwrap();
             device.negotiated(FEATURES);
             device.presence(0, Presence::Runs);
-            let client = start(&mut channels[channel], &stats, (&adapter, &device), queue);
+            let how = (FEATURES, FRAME_BYTES);
+            let client = start(&mut channels[channel], &stats, (&adapter, &device), queue, how);
             devices.push(device);
             client
         };
@@ -213,13 +214,15 @@ impl Rig {
     }
 }
 
-fn start(
+/// A queue of a card with these features, with room for a frame of so many bytes in each buffer.
+pub(super) fn start(
     channel: &mut Single<NetHandler>,
     stats: &Arc<StatsRegion>,
     (adapter, device): (&Arc<Adapter>, &Arc<NetDevice>),
     number: u16,
+    (features, frame_bytes): (u64, usize),
 ) -> Client {
-    let memory = Arc::new(DriverMemory::with_regions(&[(GuestAddr(1 << 30), 1 << 20)]).unwrap());
+    let memory = Arc::new(DriverMemory::with_regions(&[(GuestAddr(1 << 30), 4 << 20)]).unwrap());
     let config = DriverConfig { size: RING, event_idx: false, indirect_max: 0, in_order: true };
     let driver = DriverQueue::new(&memory, config).unwrap();
     let table = Arc::new(memory.table().unwrap());
@@ -237,10 +240,10 @@ fn start(
         commands: Command::pool(RING),
         stats: slot,
     };
-    let behind = device.behind(number, FEATURES).unwrap();
+    let behind = device.behind(number, features).unwrap();
     channel.start_queue(queue, behind).unwrap();
     let buffer = |_| {
-        let bytes = HEADER_BYTES + FRAME_BYTES;
+        let bytes = HEADER_BYTES + frame_bytes;
         let part = memory.alloc(bytes, 64).unwrap();
         ((part.guest, bytes as u32), part.buf)
     };

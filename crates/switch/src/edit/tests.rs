@@ -367,3 +367,29 @@ fn a_word_that_checksums_are_right_is_taken_from_the_trusted_only() {
         }
     }
 }
+
+#[test]
+fn pieces_that_are_skipped_are_those_that_would_have_come() {
+    let (many, none) = (Offloads::ALL, Takes { offloads: Offloads::NONE, mtu: 9000 });
+    for kind in KINDS {
+        for (bytes, size) in [(5000, 512), (5120, 512), (100, 512)] {
+            let (header, frame) = send(kind, &[], bytes, size, many);
+            let view = View::new(&frame[..frame.len().min(HEAD_BYTES)], frame.len()).unwrap();
+            let offload = Offload::judge(&header, &view, many, false).unwrap();
+            let pieces = |skip: usize| {
+                let mut scratch = Scratch::default();
+                let mut pieces = adapt(view, offload, TagEdit::Keep, none, &mut scratch).unwrap();
+                pieces.skip(skip);
+                let mut found = Vec::new();
+                while let Some(piece) = pieces.next() {
+                    found.push((piece.head().to_vec(), piece.rest.clone()));
+                }
+                found
+            };
+            let all = pieces(0);
+            for skip in 0..=all.len() + 1 {
+                assert_eq!(pieces(skip), all[skip.min(all.len())..], "{kind:?} {skip}");
+            }
+        }
+    }
+}

@@ -504,3 +504,24 @@ fn what_is_learned_is_told_wherever_the_frame_goes() {
         assert_eq!(announced(switch, 0), []);
     }
 }
+
+#[test]
+fn addresses_that_nobody_has_are_not_looked_for_in_the_table() {
+    let spec = PortSpec { macs_max: 64, ..PortSpec::access(vid(1)) };
+    let mut switch = switch(&[spec, PortSpec::access(vid(1))]);
+    let any = |number: u32| {
+        let [a, b, c, d] = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        [2, 7, a, b, c, d]
+    };
+    for number in 0..64 {
+        send(&mut switch, 0, 0, &frame([0xff; 6], any(number), &PLAIN)).unwrap();
+    }
+    let before = switch.table.probes;
+    for number in 64..10_064 {
+        send(&mut switch, 0, 0, &frame(any(number + 100_000), any(number), &PLAIN)).unwrap();
+    }
+    assert_eq!(switch.learned(PortId(0)), Some((64, 10_000)));
+    // Of 20,000 addresses those that would stand, by chance, where one of the 64 does.
+    let probes = switch.table.probes - before;
+    assert!((1..2_000).contains(&probes), "{probes} look-ups");
+}

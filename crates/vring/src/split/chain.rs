@@ -91,6 +91,17 @@ impl ChainError {
                 | ChainError::Empty
         )
     }
+
+    /// How many descriptors were followed for it, at most. Of a chain that is too long it says itself how many it has.
+    #[must_use]
+    pub fn followed(&self, found: &Chain<'_>) -> usize {
+        match self {
+            ChainError::TooLong { .. } => 0,
+            error if error.has_buffers() => found.total,
+            // Perhaps all of a table, and of the longest.
+            _ => INDIRECT_MAX as usize,
+        }
+    }
 }
 
 /// The walk's state. Sums of 32-bit lengths over at most 2048 descriptors fit easily.
