@@ -23,6 +23,9 @@ pub(crate) struct Bar {
     pub(crate) against: Option<String>,
     pub(crate) at_least: Option<f64>,
     pub(crate) at_most: Option<f64>,
+    /// The quotient is the median of those of neighbouring rounds, and not one of medians: what changes on the machine meanwhile meets both of a pair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pairs: bool,
     pub(crate) why: String,
 }
 
@@ -30,7 +33,7 @@ pub(crate) struct Bar {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) bar: Bar,
-    /// A quotient is taken of the medians; it reaches from the lowest to the highest quotient of two neighbouring rounds. None: nothing was measured.
+    /// A quotient is taken of the medians, or is the median of all ([`Bar::pairs`]); it reaches from the lowest to the highest quotient of two neighbouring rounds. None: nothing was measured.
     pub(crate) reached: Option<Spread>,
     /// How it was judged.
     pub(crate) judgement: Judgement,
@@ -113,7 +116,7 @@ pub(crate) fn judge(bars: &[Bar], case: &str, series: &[Series]) -> Vec<Verdict>
             Some(label) => {
                 let against = find(label)?;
                 against_steady = is_steady(against, bar.figure);
-                quotient(of, against, bar.figure)
+                quotient(of, against, bar)
             }
         };
         let reached = reached.filter(|reached| reached.is_finite());
@@ -127,10 +130,11 @@ fn is_steady(series: &Series, figure: Figure) -> bool {
     series.spread(figure).is_none_or(|spread| spread.max <= spread.min * STEADY)
 }
 
-fn quotient(of: &Series, against: &Series, figure: Figure) -> Option<Spread> {
+fn quotient(of: &Series, against: &Series, bar: &Bar) -> Option<Spread> {
+    let figure = bar.figure;
     let pairs = of.values(figure).zip(against.values(figure)).map(|(of, against)| of / against);
     let median = of.spread(figure)?.median / against.spread(figure)?.median;
-    Spread::of(pairs).map(|pairs| Spread { median, ..pairs })
+    Spread::of(pairs).map(|pairs| if bar.pairs { pairs } else { Spread { median, ..pairs } })
 }
 
 #[cfg(test)]
@@ -151,8 +155,20 @@ mod tests {
             against: against.map(str::to_owned),
             at_least,
             at_most: None,
+            pairs: false,
             why: String::new(),
         }
+    }
+
+    #[test]
+    fn a_quotient_of_pairs_is_the_median_of_the_rounds_quotients() {
+        // The machine is slower in each round: medians would say 0.75.
+        let series = [series("a", &[40.0, 15.0, 9.0]), series("b", &[40.0, 20.0, 10.0])];
+        let paired = Bar { pairs: true, ..bar("x", Some(0.8), Some("b")) };
+        let verdict = &judge(&[paired], "x", &series)[0];
+        assert_eq!(verdict.reached, Some(Spread { median: 0.9, min: 0.75, max: 1.0 }));
+        let medians = &judge(&[bar("x", Some(0.8), Some("b"))], "x", &series)[0];
+        assert_eq!(medians.reached.unwrap().median, 0.75);
     }
 
     #[test]

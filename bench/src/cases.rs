@@ -7,6 +7,7 @@ use crate::figure::Series;
 use crate::native::Fio;
 use crate::neighbours::{self, Neighbours};
 use crate::net::{self, Net};
+use crate::net_neighbours::{self, Bad};
 use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
@@ -47,6 +48,7 @@ enum Kind {
     Neighbours(Neighbours),
     Pools(Pools),
     Net(Net),
+    NetNeighbours(Bad),
 }
 
 /// All cases, in the order in which they are run.
@@ -83,6 +85,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend(of(neighbours::cases(), Kind::Neighbours));
     cases.extend(of(pools::cases(), Kind::Pools));
     cases.extend(of(net::cases(), Kind::Net));
+    cases.extend(of(net_neighbours::cases(), Kind::NetNeighbours));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
@@ -135,6 +138,7 @@ impl Case {
             Kind::Pools(kind) => pools::run(&mut stage, kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
             Kind::Net(kind) => net::run(settled, kind),
+            Kind::NetNeighbours(bad) => net_neighbours::run(settled, bad),
         }
         .with_context(|| format!("case {}", self.name))
     }

@@ -43,11 +43,13 @@ pub(crate) enum Figure {
     Cycles,
     /// Frames that arrive, in a second.
     FramesPerS,
+    /// What another client does that is not measured, in a second.
+    OthersPerS,
 }
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 17] = [
+    pub(crate) const ALL: [Figure; 18] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -65,6 +67,7 @@ impl Figure {
         Figure::Instructions,
         Figure::Cycles,
         Figure::FramesPerS,
+        Figure::OthersPerS,
     ];
 
     /// Head of its column.
@@ -87,6 +90,7 @@ impl Figure {
             Figure::Instructions => "instructions per request",
             Figure::Cycles => "cycles",
             Figure::FramesPerS => "frames per second",
+            Figure::OthersPerS => "the other client's, per second",
         }
     }
 }

@@ -13,13 +13,14 @@
 //! | `npiv`, `chart` | virtual Fibre Channel: one queue and many; plots |
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `net` | frames between two clients, beside OVS on DPDK |
+//! | `net_neighbours` | two clients that exchange frames, beside one that does not behave |
 //! | `idle`, `ring` | cases without a load |
 //! | `sizing` | what `size calibrate` measures, and what it says of other loads |
 //! | `control` | the control plane with a large state |
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
 //!
-//! The client is the load generator of the crate `partition`, for all servers the same. A control plane runs in `control` and `pools` only.
+//! The client is the load generator of the crate `partition`, for all servers the same; of `net` DPDK's testpmd. A control plane runs in `control` and `pools` only.
 
 mod bars;
 mod cases;
@@ -31,6 +32,7 @@ mod machine;
 mod native;
 mod neighbours;
 mod net;
+mod net_neighbours;
 mod npiv;
 mod ours;
 mod peer;
