@@ -24,8 +24,8 @@ use crate::talks::Teller;
 use crate::trace::{Decision, Event, Watch, unless};
 use crate::waiting::{Around, Frame, store};
 
-/// So many bytes of a frame are asked for when its head is taken: they come from its sender's CPU while the channel takes the other heads of the batch.
-const EXPECTED_BYTES: usize = 128;
+/// So many lines of a frame are asked for when its head is taken: they come from its sender's CPU while the channel takes the other heads of the batch.
+const EXPECTED_LINES: usize = 2;
 
 /// The TX queue of a pair.
 pub(crate) struct Sender {
@@ -97,7 +97,7 @@ impl Sender {
         self.taken.push((head, readable));
         queue.charge(self.cuts);
         if readable.is_some() {
-            queue.command(head).all(&mut io.lists)[0].expect_reads(EXPECTED_BYTES);
+            queue.command(head).all(&mut io.lists)[0].expect_reads::<EXPECTED_LINES>();
         }
         // One that has waited for a list comes although the queue waits for room, and waits as well.
         if !self.waits() {
