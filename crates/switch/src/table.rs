@@ -126,8 +126,7 @@ impl MacTable {
         {
             return port;
         }
-        let slot = self.look_at(self.find(key));
-        self.probes += u64::from(self.is_taken(self.home(key)));
+        let (_, slot) = self.probe(key);
         let port = (slot.key != 0 && self.is_live(&slot, now_s)).then_some(slot.port);
         self.last = Some((key, now_s, port));
         port
@@ -146,9 +145,7 @@ impl MacTable {
         if self.heard == Some((key, now_s, port)) {
             return Learned::Known;
         }
-        let at = self.find(key);
-        let slot = self.look_at(at);
-        self.probes += u64::from(self.is_taken(self.home(key)));
+        let (at, slot) = self.probe(key);
         let live = slot.key != 0 && self.is_live(&slot, now_s);
         if live && slot.port == port {
             self.heard = Some((key, now_s, port));
@@ -189,7 +186,8 @@ impl MacTable {
 
     /// Whether a station is known.
     pub(crate) fn knows(&self, now_s: u32, mac: Mac, vid: Vid) -> bool {
-        let slot = self.look_at(self.find(key(mac, vid)));
+        let key = key(mac, vid);
+        let (_, slot) = self.find(self.home(key), key);
         slot.key != 0 && self.is_live(&slot, now_s)
     }
 
@@ -261,22 +259,28 @@ impl MacTable {
         ((product >> 64) as u64 ^ product as u64) as usize & (self.slots.len() - 1)
     }
 
-    /// Its place, or the free one where it would stand.
-    fn find(&self, key: u64) -> usize {
-        let mut at = self.home(key);
-        while self.is_taken(at) && self.slots[at].key != key {
+    /// What [`MacTable::find`] says, which counts where it had to read a slot.
+    fn probe(&mut self, key: u64) -> (usize, Slot) {
+        let home = self.home(key);
+        self.probes += u64::from(self.is_taken(home));
+        self.find(home, key)
+    }
+
+    /// Its place and what stands there, or the free one where it would stand; looked for from its home on.
+    fn find(&self, home: usize, key: u64) -> (usize, Slot) {
+        let mut at = home;
+        while self.is_taken(at) {
+            let slot = self.slots[at];
+            if slot.key == key {
+                return (at, slot);
+            }
             at = (at + 1) & (self.slots.len() - 1);
         }
-        at
+        (at, FREE)
     }
 
     fn is_taken(&self, at: usize) -> bool {
         self.taken[at / 64] & 1 << (at % 64) != 0
-    }
-
-    /// What stands in a place; it is read only if something does.
-    fn look_at(&self, at: usize) -> Slot {
-        if self.is_taken(at) { self.slots[at] } else { FREE }
     }
 
     /// Whether it is of its port's present generation, and so in the port's count.
