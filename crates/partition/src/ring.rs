@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use vmm_sys_util::eventfd::EventFd;
+use vring::Head;
 use vring::driver::{AddError, DriverMemory, DriverQueue, Segment, UsedError};
 
 /// A slot of a queue.
@@ -73,8 +74,7 @@ impl SlotRing {
         chain: &[Segment],
         readable: usize,
     ) -> Result<(), AddError> {
-        let (readable, writable) = chain.split_at(readable);
-        self.ring.add(readable, writable, u64::from(slot.0), self.indirect).map(drop)
+        self.add_to_ring(slot, chain, readable, self.indirect).map(drop)
     }
 
     /// The same with a chain that has no end.
@@ -84,10 +84,21 @@ impl SlotRing {
         chain: &[Segment],
         readable: usize,
     ) -> Result<(), AddError> {
-        let (readable, writable) = chain.split_at(readable);
-        let head = self.ring.add(readable, writable, u64::from(slot.0), false)?;
+        let head = self.add_to_ring(slot, chain, readable, false)?;
         self.ring.make_endless(head);
         Ok(())
+    }
+
+    #[inline]
+    fn add_to_ring(
+        &mut self,
+        slot: Slot,
+        chain: &[Segment],
+        readable: usize,
+        indirect: bool,
+    ) -> Result<Head, AddError> {
+        let (readable, writable) = chain.split_at(readable);
+        self.ring.add(readable, writable, u64::from(slot.0), indirect)
     }
 
     #[inline]

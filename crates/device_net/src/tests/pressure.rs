@@ -117,28 +117,12 @@ impl Rig {
     fn new() -> Rig {
         let stats = Arc::new(StatsRegion::create(2).unwrap());
         let service = NetDevice::service(Box::new(|_| Vec::new())).unwrap();
-        let mut channels = [0, 1].map(|index| {
-            let config = ChannelConfig {
-                index,
-                cpu: None,
-                files_max: 64,
-                poll_us_max: Some(0),
-                activity: None,
-            };
-            Single::new(&config, stats.channel(index as usize)).unwrap()
-        });
+        let mut channels = [0, 1].map(|index| channel(index, &stats));
         let mut devices = Vec::new();
         let mut client = |card: u8, queue: u16, channel: usize| {
-            let name = format!("ent{card}");
-            let adapter = Arc::new(Adapter::new(&name, Box::new(|_, _| ())));
-            let making = Making { adapter: &adapter, service: &service, stats: &stats };
-            let device = DeviceSpec::Ethernet(EthernetSpec::on("net", mac(card)));
-            let spec = AdapterSpec { queues: 2, ..AdapterSpec::new(name, "", device) };
-            let device = NetDevice::new(&spec, &(), &making).unwrap();
-            device.negotiated(FEATURES);
-            device.presence(0, Presence::Runs);
             let how = (FEATURES, FRAME_BYTES);
-            let client = start(&mut channels[channel], &stats, (&adapter, &device), queue, how);
+            let (client, device) =
+                start(&mut channels[channel], &stats, &service, (card, queue), how);
             devices.push(device);
             client
         };
@@ -214,14 +198,28 @@ impl Rig {
     }
 }
 
-/// A queue of a card with these features, with room for a frame of so many bytes in each buffer.
+pub(super) fn channel(index: u32, stats: &StatsRegion) -> Single<NetHandler> {
+    let config =
+        ChannelConfig { index, cpu: None, files_max: 64, poll_us_max: Some(0), activity: None };
+    Single::new(&config, stats.channel(index as usize)).unwrap()
+}
+
+/// A card with these features on network `net`, and one queue of it, with room for a frame of so many bytes in each buffer.
 pub(super) fn start(
     channel: &mut Single<NetHandler>,
     stats: &Arc<StatsRegion>,
-    (adapter, device): (&Arc<Adapter>, &Arc<NetDevice>),
-    number: u16,
+    service: &Networks,
+    (card, number): (u8, u16),
     (features, frame_bytes): (u64, usize),
-) -> Client {
+) -> (Client, Arc<NetDevice>) {
+    let name = format!("ent{card}");
+    let adapter = Arc::new(Adapter::new(&name, Box::new(|_, _| ())));
+    let making = Making { adapter: &adapter, service, stats };
+    let device = DeviceSpec::Ethernet(EthernetSpec::on("net", mac(card)));
+    let spec = AdapterSpec { queues: 2, ..AdapterSpec::new(name, "", device) };
+    let device = NetDevice::new(&spec, &(), &making).unwrap();
+    device.negotiated(features);
+    device.presence(0, Presence::Runs);
     let memory = Arc::new(DriverMemory::with_regions(&[(GuestAddr(1 << 30), 4 << 20)]).unwrap());
     let config = DriverConfig { size: RING, event_idx: false, indirect_max: 0, in_order: true };
     let driver = DriverQueue::new(&memory, config).unwrap();
@@ -233,7 +231,7 @@ pub(super) fn start(
     let queue = QueueResources {
         ring,
         number,
-        adapter: Arc::clone(adapter),
+        adapter,
         kick,
         call: None,
         error: None,
@@ -249,7 +247,7 @@ pub(super) fn start(
     };
     let buffers = (0..RING).map(buffer).collect();
     let idle = (0..u64::from(RING)).collect();
-    Client { driver, buffers, idle, kick: ours, stats: slot, _memory: memory }
+    (Client { driver, buffers, idle, kick: ours, stats: slot, _memory: memory }, device)
 }
 
 #[derive(Debug, Clone, Copy)]

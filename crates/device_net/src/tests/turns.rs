@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use channel::device::{Device, Making, Presence};
+use channel::device::Device;
 use channel::single::Single;
-use channel::{Adapter, ChannelConfig};
-use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{QueueCounter, StatsRegion};
-use spec::EthernetSpec;
 
-use super::pressure::{Client, FEATURES, HEADER_BYTES, mac, start};
+use super::pressure::{Client, FEATURES, HEADER_BYTES, channel, mac, start};
 use crate::config::feature;
 use crate::{NetDevice, NetHandler};
 
@@ -33,26 +30,9 @@ impl Rig {
     fn new(sends: u64) -> Rig {
         let stats = Arc::new(StatsRegion::create(1).unwrap());
         let service = NetDevice::service(Box::new(|_| Vec::new())).unwrap();
-        let config = ChannelConfig {
-            index: 0,
-            cpu: None,
-            files_max: 64,
-            poll_us_max: Some(0),
-            activity: None,
-        };
-        let mut channel = Single::new(&config, stats.channel(0)).unwrap();
+        let mut channel = channel(0, &stats);
         let mut client = |card: u8, queue: u16, features: u64| {
-            let name = format!("ent{card}");
-            let adapter = Arc::new(Adapter::new(&name, Box::new(|_, _| ())));
-            let making = Making { adapter: &adapter, service: &service, stats: &stats };
-            let device = DeviceSpec::Ethernet(EthernetSpec::on("net", mac(card)));
-            let spec = AdapterSpec { queues: 2, ..AdapterSpec::new(name, "", device) };
-            let device = NetDevice::new(&spec, &(), &making).unwrap();
-            device.negotiated(features);
-            device.presence(0, Presence::Runs);
-            let how = (features, FRAME_BYTES);
-            let client = start(&mut channel, &stats, (&adapter, &device), queue, how);
-            (client, device)
+            start(&mut channel, &stats, &service, (card, queue), (features, FRAME_BYTES))
         };
         let (sender, one) = client(1, 1, FEATURES | sends);
         let (receiver, other) = client(2, 0, FEATURES);
