@@ -80,11 +80,11 @@ pub(crate) fn run(settled: &Settled, what: Net) -> Result<Vec<Series>> {
     Ok(vec![ours, theirs])
 }
 
-fn socket(folder: &Path, port: u8) -> PathBuf {
+pub(crate) fn socket(folder: &Path, port: u8) -> PathBuf {
     folder.join(format!("port{port}.sock"))
 }
 
-fn mac(port: u8) -> [u8; 6] {
+pub(crate) fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port + 1]
 }
 

@@ -6,15 +6,20 @@
 //! that no card may send, the longest that it may. Who is not held to what the server gives back, since it sends nothing, is held against one that costs this side as much.
 //! `quiet`, where the third client only listens, shows what any flood takes, and is not judged.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use memory::random::Random;
 use partition::blk::SlotPlan;
 use partition::net::{HEADER_BYTES, Pair, feature};
 use partition::session::{Device, Session, SessionOptions, StartPlan};
 use protocol::message::{AdapterSpec, Request};
+use rustix::event::EventfdFlags;
 use spec::EthernetSpec;
 
 use crate::figure::{Figure, Round, Series};
+use crate::net::{mac, socket};
 use crate::ours::{DataPlane, Plan};
 use crate::process;
 use crate::stage::{self, Settled};
@@ -146,14 +151,6 @@ pub(crate) fn run(settled: &Settled, bad: Bad) -> Result<Vec<Series>> {
     Ok(series.map(|(_, series)| series).into())
 }
 
-fn socket(folder: &std::path::Path, port: u8) -> std::path::PathBuf {
-    folder.join(format!("port{port}.sock"))
-}
-
-fn mac(port: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, port + 1]
-}
-
 /// One round.
 fn measure(
     settled: &Settled,
@@ -231,9 +228,9 @@ struct Play {
     /// What the two send to each other, and to all.
     frames: [[[u8; 14]; 2]; 2],
     number: u64,
-    random: u64,
+    random: Random,
     /// Kicked where nobody looks.
-    own: vmm_sys_util::eventfd::EventFd,
+    own: File,
     tally: Tally,
 }
 
@@ -271,9 +268,10 @@ impl Play {
         }
         let frames =
             [0, 1].map(|from| [ethernet(mac(1 - from), mac(from)), ethernet(ALL, mac(from))]);
-        let own = vmm_sys_util::eventfd::EventFd::new(vmm_sys_util::eventfd::EFD_NONBLOCK)
-            .context("cannot make an event")?;
-        let (number, random, tally) = (0, 0x9e37_79b9_7f4a_7c15, Tally::default());
+        let own =
+            rustix::event::eventfd(0, EventfdFlags::NONBLOCK).context("cannot make an event")?;
+        let own = File::from(own);
+        let (number, random, tally) = (0, Random::new(1), Tally::default());
         Ok(Play { two, other, confederate, bad, third, frames, number, random, own, tally })
     }
 
@@ -329,8 +327,9 @@ impl Play {
             (Third::Quiet, _) | (_, Bad::NoBuffers | Bad::EndlessBuffers) => {}
             (Third::Good, Bad::Kicks) => {
                 self.tally.others += 2;
-                self.own.write(1)?;
-                self.own.write(1)?;
+                for _ in 0..2 {
+                    self.own.write_all(&1_u64.to_ne_bytes())?;
+                }
             }
             (Third::Bad, Bad::Kicks) => {
                 self.tally.others += 2;
@@ -352,12 +351,9 @@ impl Play {
         Ok(())
     }
 
-    /// An address by chance (xorshift64).
+    /// An address by chance.
     fn any_mac(&mut self) -> [u8; 6] {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let [a, b, c, d, e, ..] = self.random.to_le_bytes();
+        let [a, b, c, d, e, ..] = self.random.next().to_le_bytes();
         [2, a | 1, b, c, d, e]
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use memory::random::Random;
 use partition::load::{self, LoadOptions, Progress, Stage as LoadStage, WaitMode};
 use tempfile::TempDir;
 
@@ -285,14 +286,10 @@ pub(crate) fn fill(path: &Path) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let mut file = File::create(path).context(failed())?;
     let mut chunk = vec![0u8; 1 << 20];
-    let mut state = 1u64;
+    let mut random = Random::new(1);
     for _ in 0..VOLUME_BYTES / chunk.len() as u64 {
         for word in chunk.chunks_exact_mut(8) {
-            // xorshift64: any pattern without repetition serves.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
+            word.copy_from_slice(&random.next().to_le_bytes());
         }
         file.write_all(&chunk).context(failed())?;
     }

@@ -57,7 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     ("tools", &[]),
     // Not shipped: the benchmarks drive servers with the client's library.
-    ("bench", &["partition", "protocol", "spec", "testkit", "tools"]),
+    ("bench", &["memory", "partition", "protocol", "spec", "testkit", "tools"]),
     (
         "trunkline-sim",
         &[
