@@ -78,13 +78,15 @@ pub struct Opened<H> {
     /// A command that waits for a moment, with nothing of it done, gives its segment list back, so that who is held back keeps nothing that others
     /// need. Then its chain is read anew: see [`Handler::begin_again`].
     pub rereads: bool,
+    /// Its kicks are a client's, who is asked for each: not those of a file that is always to be heard.
+    pub is_asked: bool,
 }
 
 impl<H> Opened<H> {
     /// The same around another handler.
     pub fn map<T>(self, wrap: impl FnOnce(H) -> T) -> Opened<T> {
-        let Opened { handler, lists, pulls, owes, rereads } = self;
-        Opened { handler: wrap(handler), lists, pulls, owes, rereads }
+        let Opened { handler, lists, pulls, owes, rereads, is_asked } = self;
+        Opened { handler: wrap(handler), lists, pulls, owes, rereads, is_asked }
     }
 }
 

@@ -35,7 +35,8 @@
 //! # Hot and armed queues
 //!
 //! A *hot* queue is looked at in every turn and its client is asked not to kick. An *armed* queue costs nothing until its client kicks. A
-//! queue becomes hot by a kick or a completion, and armed when it was found empty many times or before the thread sleeps.
+//! queue becomes hot by a kick or a completion, and armed when it was found empty many times or before the thread sleeps. To a client that kicks for nothing nobody
+//! listens while its queue is not armed (`kicks.rs`).
 //!
 //! # Limits
 //!
@@ -50,6 +51,7 @@ pub mod elements;
 mod handle;
 mod handler;
 mod io;
+mod kicks;
 mod lanes;
 mod lists;
 pub mod mailbox;

@@ -134,8 +134,16 @@ pub struct RunningQueue {
     pub(crate) pulls: bool,
     /// See [`crate::Opened::rereads`].
     pub(crate) rereads: bool,
+    /// See [`crate::Opened::is_asked`].
+    pub(crate) is_asked: bool,
     /// The poll operation on the kick is in the kernel.
     pub(crate) watched: bool,
+    /// Its client was asked to kick.
+    pub(crate) armed: bool,
+    /// Kicks in a row that nobody had asked for.
+    pub(crate) needless: u32,
+    /// There were so many of them that nobody listens until it is armed again.
+    pub(crate) deaf: bool,
     /// Who waits for the queue to stop.
     pub(crate) stop: Option<OneShot<QueueResources>>,
     /// Its commands do not wait for limits and modelled delays any more.
@@ -240,7 +248,11 @@ impl RunningQueue {
             phase: Phase::Hot,
             pulls: false,
             rereads: false,
-            watched: true,
+            is_asked: true,
+            watched: false,
+            armed: false,
+            needless: 0,
+            deaf: false,
             stop: None,
             skips_waits: false,
             broken: false,
@@ -495,6 +507,8 @@ impl RunningQueue {
     pub(crate) fn break_down(&mut self, reason: StopReason) {
         if !self.broken {
             self.broken = true;
+            // Nothing follows from its kicks any more.
+            self.armed = false;
             self.count(QueueCounter::RingErrors, 1);
             (self.resources.adapter.on_stop)(self.resources.number, reason);
         }

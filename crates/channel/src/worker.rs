@@ -231,7 +231,7 @@ impl<H: Handler> Worker<H> {
                 Ok(Some(0)) => {
                     let queue = &mut served.queue;
                     queue.empty_turns += u32::from(self.busy);
-                    if queue.empty_turns > EMPTY_TURNS_MAX && !queue.resources.ring.enable_kicks() {
+                    if queue.empty_turns > EMPTY_TURNS_MAX && !self.io.arm(queue) {
                         queue.phase = Phase::Armed;
                         self.hot.swap_remove(index);
                     } else {
@@ -492,10 +492,13 @@ impl<H: Handler> Worker<H> {
         }
         self.check_memory();
         while let Some(&id) = self.hot.last() {
-            let queue = &mut self.served(id).queue;
-            if queue.resources.ring.enable_kicks() && !memory::planted("arm-blindly") {
+            let Worker { queues, io, .. } = self;
+            let Some(Served { queue, .. }) = queues[usize::from(id)].as_deref_mut() else {
+                unreachable!("a queue leaves the list before the channel");
+            };
+            if io.arm(queue) && !memory::planted("arm-blindly") {
                 // Something came meanwhile: stay awake. Those armed before stay armed.
-                queue.resources.ring.disable_kicks();
+                queue.disarm();
                 return;
             }
             queue.phase = Phase::Armed;
@@ -543,7 +546,7 @@ impl<H: Handler> Worker<H> {
         }
         queue.phase = Phase::Hot;
         queue.empty_turns = 0;
-        queue.resources.ring.disable_kicks();
+        queue.disarm();
         self.hot.push(id);
     }
 
@@ -640,12 +643,11 @@ impl<H: Handler> Worker<H> {
             self.give_back_if_quiet(id);
             return;
         }
-        if !completion.more {
+        if !completion.more && !queue.deaf {
             // The kernel ends a multishot poll when completions overflow. Look once: a kick may have been lost with it.
-            queue.watched = true;
-            let operation = Op::PollMulti { file: queue.kick };
-            self.io.push(operation, Lanes::OWN.user_data(token::KICK + u64::from(id)));
+            self.io.watch(queue);
         }
+        self.io.was_kicked(queue);
         queue.count(QueueCounter::Kicks, 1);
         self.io.event(FlightKind::Kick, queue, 0);
         self.start_polling(id);

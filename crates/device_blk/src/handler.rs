@@ -49,7 +49,8 @@ impl Handler for BlkHandler {
     ) -> Result<Opened<BlkHandler>, String> {
         let lane = io.lanes.acquire(&volume, &mut io.ring).map_err(|error| error.to_string())?;
         let handler = BlkHandler { shape, lane };
-        Ok(Opened { handler, lists: (0, 0), pulls: false, owes: false, rereads: true })
+        let (lists, pulls, owes, rereads, is_asked) = ((0, 0), false, false, true, true);
+        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
     }
 
     fn close(&mut self, io: &mut Io) {

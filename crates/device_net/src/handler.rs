@@ -93,7 +93,8 @@ impl Handler for NetHandler {
             let waiting = Waiting::open(replica, port, queue.number, io);
             let uplink = Uplink::new(kind, xdp, waiting, slots, io.wake());
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
-            return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
+            let (lists, pulls, owes, rereads) = ((0, 0), true, false, false);
+            return Ok(Opened { handler, lists, pulls, owes, rereads, is_asked: false });
         }
         let (number, size) = (queue.number / 2, queue.ring.size());
         let header = header_bytes(features);
@@ -101,13 +102,15 @@ impl Handler for NetHandler {
             let sender = Sender::new(replica, port, number, header, size, io);
             let handler = NetHandler(Side::Tx(Box::new(sender)));
             let lists = (BATCH, LIST_SEGMENTS);
-            return Ok(Opened { handler, lists, pulls: false, owes: false, rereads: false });
+            let (pulls, owes, rereads, is_asked) = (false, false, false, true);
+            return Ok(Opened { handler, lists, pulls, owes, rereads, is_asked });
         }
         let how = (header, features & feature::MRG_RXBUF != 0);
         let waiting = Waiting::open(replica, port, number, io);
         let receiver = Receiver::new(waiting, how, size);
         let handler = NetHandler(Side::Rx(Box::new(receiver)));
-        Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false })
+        let (lists, pulls, owes, rereads, is_asked) = ((0, 0), true, false, false, true);
+        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
     }
 
     fn close(&mut self, _: &mut Io) {

@@ -196,7 +196,7 @@ impl Receiver {
             pair.starved.store(starved, Relaxed);
             if starved {
                 self.armed = true;
-                if queue.resources.ring.enable_kicks_for_more() {
+                if io.arm_for_more(queue) {
                     continue;
                 }
                 return Ok(());
@@ -206,7 +206,7 @@ impl Receiver {
             }
             if self.armed {
                 self.armed = false;
-                queue.resources.ring.disable_kicks();
+                queue.disarm();
             }
             return Ok(());
         }

@@ -126,7 +126,8 @@ impl Handler for ScsiHandler {
                 Kind::Request(Box::new(requests))
             }
         };
-        Ok(Opened { handler: ScsiHandler(kind), lists, pulls, owes, rereads: false })
+        let (handler, rereads, is_asked) = (ScsiHandler(kind), false, true);
+        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
     }
 
     fn close(&mut self, io: &mut Io) {

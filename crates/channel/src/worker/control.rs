@@ -104,19 +104,19 @@ impl<H: Handler> Worker<H> {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { queue: resources, what }),
         };
-        let Opened { handler, lists: (count, length), pulls, owes, rereads } = opened;
+        let Opened { handler, lists: (count, length), pulls, owes, rereads, is_asked } = opened;
         let mut queue = RunningQueue::new(*resources, id, kick, call);
         queue.lists = self.io.lists.open(count, length);
         self.io.reserve(usize::from(queue.resources.ring.size()), self.queues.len());
         self.hot.reserve(self.queues.len());
-        let user_data = Lanes::OWN.user_data(token::KICK + u64::from(id.0));
-        self.io.push(Op::PollMulti { file: kick }, user_data);
-        queue.resources.ring.disable_kicks();
+        self.io.watch(&mut queue);
+        queue.disarm();
         queue.count(QueueCounter::Starts, 1);
         self.io.event(FlightKind::Start, &queue, 0);
         self.io.notify(&mut queue);
         queue.pulls = pulls;
         queue.rereads = rereads;
+        queue.is_asked = is_asked;
         if pulls {
             // Its heads stay in the ring until there is something to tell.
             queue.phase = Phase::Armed;

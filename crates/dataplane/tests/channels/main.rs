@@ -1,4 +1,5 @@
 //! Channels with the devices, without sessions.
 
+mod kicks;
 mod layout;
 mod turns;

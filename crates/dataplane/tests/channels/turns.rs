@@ -1,5 +1,6 @@
 //! How much of others' work lies between a request and its answer, counted turn by turn on a channel without a thread.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,13 +30,13 @@ const PIECES: usize = 254;
 const SEGMENTS: u64 = 512 + 256;
 
 /// A channel whose turns are made one by one.
-struct Stand {
-    channel: Single<AnyHandler>,
+pub(super) struct Stand {
+    pub(super) channel: Single<AnyHandler>,
     stats: Arc<StatsRegion>,
 }
 
 impl Stand {
-    fn new() -> Stand {
+    pub(super) fn new() -> Stand {
         let stats = Arc::new(StatsRegion::create(1).unwrap());
         let config = ChannelConfig {
             index: 0,
@@ -54,15 +55,12 @@ impl Stand {
     }
 
     fn serve(&mut self, client: &mut Client, name: &str, behind: Behind) -> QueueId {
-        // As a session makes them, so that a write is done when the kernel has been asked.
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let fd = || rustix::event::eventfd(0, flags).unwrap();
         let queue = QueueResources {
             ring: client.ring(),
             number: 0,
             adapter: Arc::new(Adapter::new(name, Box::new(|_, _| ()))),
-            kick: fd(),
-            call: Some(fd()),
+            kick: client.kick.try_clone().unwrap(),
+            call: Some(eventfd()),
             error: None,
             commands: Command::pool(256),
             stats: client.stats,
@@ -71,7 +69,7 @@ impl Stand {
     }
 
     /// A block device on a volume of its own, of zeroes that the channel writes into its client's memory if they are `filled`.
-    fn block(&mut self, name: &str, filled: bool) -> Client {
+    pub(super) fn block(&mut self, name: &str, filled: bool) -> Client {
         let volume = NullVolume::new(name, 1 << 30, 512, false, filled);
         let client = self.client(name, block(Arc::new(volume)));
         client.header.buf.write(0, &[0; 16]);
@@ -79,12 +77,16 @@ impl Stand {
     }
 }
 
+fn eventfd() -> OwnedFd {
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
+}
+
 fn block(volume: Arc<dyn Volume>) -> Behind {
     let shape = Shape::new(&volume.geometry(), "turns", false, true);
     Behind::Block(device_blk::Behind { shape: Arc::new(shape), volume })
 }
 
-struct Client {
+pub(super) struct Client {
     memory: Arc<DriverMemory>,
     inflight: InflightRegion,
     driver: DriverQueue,
@@ -92,6 +94,7 @@ struct Client {
     data: DriverRange,
     status: DriverRange,
     stats: QueueStats,
+    kick: OwnedFd,
 }
 
 impl Client {
@@ -105,7 +108,9 @@ impl Client {
         let data = memory.alloc(8 * MIB, 4096).unwrap();
         let status = memory.alloc(128, 64).unwrap();
         let inflight = InflightRegion::create(1, 256).unwrap().1;
-        Client { memory, inflight, driver, header, data, status, stats }
+        // As a session makes it, so that a write is done when the kernel has been asked.
+        let kick = eventfd();
+        Client { memory, inflight, driver, header, data, status, stats, kick }
     }
 
     /// Its queue, as a process finds it.
@@ -124,18 +129,23 @@ impl Client {
     }
 
     /// A read of `pieces` pieces of `bytes` each; all of them have one memory.
-    fn read(&mut self, pieces: usize, bytes: usize) {
+    pub(super) fn read(&mut self, pieces: usize, bytes: usize) {
         let mut inward: Vec<Segment> = vec![(self.data.guest, bytes as u32); pieces];
         inward.push((self.status.guest, 1));
         self.driver.add(&[(self.header.guest, 16)], &inward, 0, true).unwrap();
         self.driver.publish();
     }
 
-    fn answers(&mut self) -> u64 {
+    /// Kicks, whether it was asked to or not.
+    pub(super) fn kick(&self) {
+        rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
+    }
+
+    pub(super) fn answers(&mut self) -> u64 {
         std::iter::from_fn(|| self.driver.poll().unwrap()).count() as u64
     }
 
-    fn count(&self, counter: QueueCounter) -> u64 {
+    pub(super) fn count(&self, counter: QueueCounter) -> u64 {
         self.stats.get(counter)
     }
 }

@@ -32,12 +32,12 @@ impl EventQueue {
         let event = event.unwrap_or(event::none());
         loop {
             if self.put(io, queue, event)? {
-                queue.resources.ring.disable_kicks();
+                queue.disarm();
                 return Ok(());
             }
             self.missed = true;
             // From now on a kick says that there is a buffer. If one came before that, it is used now.
-            if !queue.resources.ring.enable_kicks() {
+            if !io.arm(queue) {
                 return Ok(());
             }
         }
