@@ -96,6 +96,7 @@ use mends::Mends;
 pub use mends::{Resync, ResyncBlocks};
 use missed::Missed;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
+use paced::HeldCopies;
 pub use paced::HeldCopy;
 pub use policy::Policy;
 pub use rescue::{Found, Rescue, RescuedLu, rescue};
@@ -419,7 +420,7 @@ pub struct Pool {
     sums: Summing,
     features: Features,
     /// Chunks whose next block waits for leave to be copied.
-    held: BTreeSet<(u32, u32)>,
+    held: HeldCopies,
     /// Chunks that are copied, of which nobody was told so far.
     settling: BTreeSet<(u32, u32)>,
     slots: BTreeMap<(u32, u32), Slot>,

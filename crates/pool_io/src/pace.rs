@@ -21,6 +21,8 @@ pub(crate) const FLOOR: f64 = (1 << 20) as f64;
 const START: f64 = (8 << 20) as f64;
 /// It is not counted any more beyond this.
 const CEILING: f64 = (64_u64 << 30) as f64;
+/// Copies under way at once on a PV that no client uses, besides those that somebody waits for; beside clients it is one.
+const AT_ONCE: u32 = 4;
 /// What the 99th percentile may be, of what it is without.
 const TARGET: f64 = 1.3;
 /// Without an operation for so long there are no clients.
@@ -159,10 +161,19 @@ impl Pace {
         self.copied = Some(now);
     }
 
+    /// Whether so many copies are under way that the next one begins when one is over.
+    pub(crate) fn is_full(&self, now: Duration) -> bool {
+        self.copies >= if self.is_used(now) { 1 } else { AT_ONCE }
+    }
+
+    /// Whether clients use the PV.
+    fn is_used(&self, now: Duration) -> bool {
+        self.clients > 0 || self.client.is_some_and(|client| now < client + IDLE)
+    }
+
     /// Whether another copy may begin; or when it is to be asked again.
     pub(crate) fn leave(&mut self, now: Duration) -> Result<(), Duration> {
-        let used = self.clients > 0 || self.client.is_some_and(|client| now < client + IDLE);
-        if !used {
+        if !self.is_used(now) {
             return Ok(());
         }
         if let Some(until) = self.pause.filter(|until| now < *until)
@@ -243,7 +254,6 @@ impl Pace {
 pub(crate) struct Left {
     /// How much was done at which time, the latest last.
     seen: VecDeque<(Duration, u64)>,
-    all: u64,
 }
 
 impl Left {
@@ -251,11 +261,10 @@ impl Left {
     const WINDOW: Duration = Duration::from_secs(60);
     const STEP: Duration = Duration::from_secs(1);
 
-    /// Seconds until all is done, with so much of it done now; none while that is not known.
+    /// Seconds until all is done, with so much of it done now; none while that is not known. All may grow meanwhile.
     pub(crate) fn after(&mut self, now: Duration, done: u64, all: u64) -> Option<u64> {
-        let back = self.seen.back().is_some_and(|(_, before)| done < *before);
-        if all != self.all || back {
-            (self.all, self.seen) = (all, Default::default());
+        if self.seen.back().is_some_and(|(_, before)| done < *before) {
+            self.seen.clear();
         }
         let last = self.seen.back().map(|(at, _)| *at);
         if last.is_none_or(|last| now >= last + Self::STEP) {

@@ -8,6 +8,9 @@
 
 use super::*;
 
+/// So many begin at once: for each its home record may have to be read, beside clients.
+const BEGINNING_MAX: usize = 16;
+
 /// What is being made whole.
 #[derive(Debug, Default)]
 pub(super) struct Mends {
@@ -17,6 +20,8 @@ pub(super) struct Mends {
     pub(super) quiet: BTreeSet<(u32, u32)>,
     todo: BTreeSet<(u32, u32)>,
     going: BTreeSet<(u32, u32)>,
+    /// Those whose writes do not go to both legs so far.
+    beginning: BTreeSet<(u32, u32)>,
     failed: BTreeSet<(u32, u32)>,
     /// Containers of which a leg was made whose page is written by the next checkpoint, and by the one that is under way.
     pages: BTreeSet<(u32, u32)>,
@@ -183,12 +188,14 @@ impl Pool {
         self.tables.lus.get(&lu).is_none_or(|lu| self.tables.lacks_pvs(lu.tier))
     }
 
-    /// Begins with as many as may be under way at once.
+    /// Begins with as many as may be under way at once: what clients write to those that wait, their legs miss as well.
     pub(super) fn turn_mends(&mut self) {
         if self.phase != Phase::Serving {
             return;
         }
-        while self.mends.going.len() < self.policy.mends {
+        while self.mends.going.len() < self.policy.mends
+            && self.mends.beginning.len() < BEGINNING_MAX
+        {
             let Some(key) = self.mends.todo.first().copied() else { break };
             self.mend(key);
         }
@@ -220,7 +227,20 @@ impl Pool {
         }
         self.mends.failed.remove(&key);
         self.mends.going.insert(key);
+        self.mends.beginning.insert(key);
         self.begin_own(Asker::Mend(key), key, PieceKind::Mend);
+    }
+
+    /// What is written to a chunk goes to both legs from now on: so many blocks are to be copied, and no more.
+    pub(super) fn mend_began(&mut self, key: (u32, u32), blocks: u32) {
+        let mends = &mut self.mends;
+        if mends.beginning.remove(&key)
+            && let Some(planned) = mends.blocks.get_mut(&key)
+        {
+            let others = mends.planned_blocks.saturating_sub(u64::from(*planned));
+            mends.planned_blocks = others + u64::from(blocks);
+            *planned = blocks;
+        }
     }
 
     /// Somebody waits for a chunk whose legs may differ.
@@ -234,6 +254,7 @@ impl Pool {
     pub(super) fn mended(&mut self, key: (u32, u32), fault: Option<Fault>) {
         self.touched.insert(key);
         self.mends.going.remove(&key);
+        self.mends.beginning.remove(&key);
         self.mends.over += 1;
         let blocks = self.mends.blocks.get(&key).copied().unwrap_or_default();
         self.mends.over_blocks += u64::from(blocks);

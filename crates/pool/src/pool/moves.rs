@@ -249,8 +249,12 @@ impl Pool {
 
     /// Nothing that was begun before the move is under way: what is written from now on goes to both.
     pub(super) fn move_drained(&mut self, key: (u32, u32), id: ChunkId) {
-        if let Some(moving) = self.moving(key, id).and_then(|slot| slot.moving.as_mut()) {
+        let Some(slot) = self.moving(key, id) else { return };
+        let live = slot.live;
+        if let Some(moving) = &mut slot.moving {
             moving.stage = Stage::Copying(None);
+            let blocks = live.without(moving.copied).count();
+            self.mend_began(key, blocks);
             self.go_on_moving(key);
         }
     }
@@ -284,7 +288,7 @@ impl Pool {
             }
         } else if let Some(block) = left.without(slot.busy).first() {
             if !may && !is_wanted {
-                self.held.insert(key);
+                self.held.add((from.pv, to.pv), key);
                 return;
             }
             moving.stage = Stage::Copying(Some(block));

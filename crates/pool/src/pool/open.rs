@@ -226,7 +226,7 @@ impl Pool {
             checks: Checks::default(),
             sums: Summing::default(),
             features: Features::default(),
-            held: BTreeSet::new(),
+            held: HeldCopies::default(),
             settling: BTreeSet::new(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),

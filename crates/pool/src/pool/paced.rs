@@ -15,29 +15,65 @@ pub struct HeldCopy {
     pub to: u16,
 }
 
+/// Chunks that wait, by the PVs between which they are copied: however many there are, it is asked once for those of two PVs.
+#[derive(Debug, Default)]
+pub(super) struct HeldCopies(BTreeMap<(u16, u16), BTreeSet<(u32, u32)>>);
+
+impl HeldCopies {
+    pub(super) fn add(&mut self, between: (u16, u16), key: (u32, u32)) {
+        self.0.entry(between).or_default().insert(key);
+    }
+
+    /// Whether it was there.
+    fn take(&mut self, HeldCopy { key, from, to }: HeldCopy) -> bool {
+        let Some(those) = self.0.get_mut(&(from, to)) else { return false };
+        let was = those.remove(&key);
+        if those.is_empty() {
+            self.0.remove(&(from, to));
+        }
+        was
+    }
+}
+
 impl Pool {
-    /// Chunks of which a block may be copied as soon as [`Pool::let_copy`] lets it. Empty unless [`Policy::paced`].
+    /// Of each two PVs the first chunk of which a block may be copied as soon as [`Pool::let_copy`] lets it. Empty unless [`Policy::paced`].
     pub fn held_copies(&mut self) -> Vec<HeldCopy> {
         let slots = &self.slots;
-        let route = |key: &(u32, u32)| {
+        let between = |key: &(u32, u32)| {
             let slot = slots.get(key)?;
-            let (from, to) = slot.moving.as_ref()?.waits_between(&slot.legs)?;
-            Some(HeldCopy { key: *key, from, to })
+            slot.moving.as_ref()?.waits_between(&slot.legs)
         };
-        // Of those that were given up nobody waits for leave.
-        self.held.retain(|key| route(key).is_some());
-        self.held.iter().filter_map(route).collect()
+        let (mut firsts, mut elsewhere) = (Vec::new(), Vec::new());
+        self.held.0.retain(|route, those| {
+            let (from, to) = *route;
+            while let Some(key) = those.first().copied() {
+                let now = between(&key);
+                if now == Some(*route) {
+                    firsts.push(HeldCopy { key, from, to });
+                    break;
+                }
+                // Of those that were given up nobody waits for leave.
+                those.pop_first();
+                elsewhere.extend(now.map(|now| (now, key)));
+            }
+            !those.is_empty()
+        });
+        if elsewhere.is_empty() {
+            return firsts;
+        }
+        elsewhere.into_iter().for_each(|(route, key)| self.held.add(route, key));
+        self.held_copies()
     }
 
     /// Whether [`Pool::held_copies`] may have some.
     pub fn has_held_copies(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.0.is_empty()
     }
 
     /// Lets one block of a chunk be copied; the next one waits again.
-    pub fn let_copy(&mut self, key: (u32, u32)) {
-        if self.held.remove(&key) {
-            self.copy_next_block(key, true);
+    pub fn let_copy(&mut self, held: HeldCopy) {
+        if self.held.take(held) {
+            self.copy_next_block(held.key, true);
         }
     }
 

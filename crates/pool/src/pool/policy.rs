@@ -17,7 +17,7 @@ pub struct Policy {
     pub layers: bool,
     /// Parts of a layer that are copied while writes of its LU wait, at most: more are copied before.
     pub held_parts: usize,
-    /// Chunks that get at once what a leg of them missed, besides those that somebody waits for.
+    /// Chunks that get at once what a leg of them missed, besides those that somebody waits for: what clients write to them goes to both legs from the beginning. Of each some kilobytes are in memory.
     pub mends: usize,
     /// Blocks of chunks that move or miss a leg are copied when the shell lets them ([`Pool::let_copy`]), and not at once.
     pub paced: bool,
@@ -31,7 +31,7 @@ impl Default for Policy {
             untold: 2048,
             layers: false,
             held_parts: 512,
-            mends: 2,
+            mends: 1024,
             paced: false,
         }
     }

@@ -142,6 +142,8 @@ fn sequence(seed: u64, broken: Option<Rule>, seen: &mut Seen) -> Result<(), Stri
         random.below(2);
     }
     let mut world = roomy();
+    // All that miss something get it at once, or some of them.
+    world.pool.policy.mends = [2, 1024][seed as usize % 2];
     (world.pool.broken, world.random, world.schedule) = (broken, random, Schedule::Any);
     let mut model = Model { any: true, ..Model::default() };
     let mut open: Vec<(u64, Extent)> = Vec::new();
@@ -328,6 +330,49 @@ fn a_leg_that_returns_gets_the_blocks_that_it_missed() {
     world.lose(1);
     ask(&mut world, checkpoint());
     assert_eq!((world.pool.is_away(1), returns(&mut world)), (true, 0));
+}
+
+/// Who copies one chunk at a time misses what is written to the others meanwhile, with each chunk that it has to wait for more.
+#[test]
+fn what_clients_write_while_a_leg_returns_goes_to_both_legs_of_all_chunks() {
+    let planned_and_copied = |mends| {
+        let mut world = pool([1, 0, 1], 24);
+        world.pool.policy.mends = mends;
+        let create = Request::Create { chunks: 8, thick: false, tier: 0, asked: 0 };
+        assert_eq!(fault(&mut world, ask_for(create)), None);
+        let lu = world.pool.lus().find(|(_, chunks)| *chunks == 8).expect("it was created").0;
+        let at = |chunk: u64, block: u64| chunk * CHUNK_BYTES + block * BLOCK_BYTES;
+        let all = |world: &mut World, block| {
+            (0..8).for_each(|chunk| _ = ask(world, write(lu, at(chunk, block), BLOCK_BYTES)));
+            assert_eq!(fault(world, flush(lu)), None);
+        };
+        (0..60).for_each(|block| all(&mut world, block));
+        ask(&mut world, checkpoint());
+        world.copied.clear();
+        world.lose(1);
+        all(&mut world, 1);
+        assert!(world.pool.is_away(1));
+        world.bring_back();
+        let (mut planned, mut block) = (0, 2);
+        while world.step() {
+            planned = planned.max(world.pool.resync_blocks().planned);
+            // A write to each chunk for each block that is copied, and none of them to a place where one has been.
+            if block < 50 && world.copied.values().sum::<u64>() + 2 > block {
+                for chunk in 0..8 {
+                    let extent = part(lu, at(chunk, block), BLOCK_BYTES);
+                    world.submit(Request::Write { extent, durable: false });
+                }
+                block += 1;
+            }
+        }
+        assert!(is_whole(&world) && block > 8, "{block}");
+        world.judge_now().unwrap();
+        (planned, world.copied.values().sum::<u64>())
+    };
+    let (planned, copied) = planned_and_copied(1024);
+    assert!(planned == copied && (8..=16).contains(&copied), "{planned} planned, {copied} copied");
+    let (_, one_by_one) = planned_and_copied(1);
+    assert!(one_by_one > 2 * copied, "{one_by_one} and {copied}");
 }
 
 /// What it missed and has not got when it is lost again is not forgotten, nor what was written meanwhile.

@@ -91,7 +91,7 @@ impl<'a> Opened<'a> {
     fn carry_out(&mut self) -> Result<(), String> {
         loop {
             for held in self.pool.held_copies() {
-                self.pool.let_copy(held.key);
+                self.pool.let_copy(held);
             }
             let effects = self.pool.effects();
             if effects.is_empty() {

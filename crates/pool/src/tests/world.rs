@@ -231,7 +231,7 @@ impl World {
             for held in self.pool.held_copies() {
                 // Where there is one leg, that alone is read.
                 assert!(held.from != held.to || self.pool.scrubbing().is_some());
-                self.pool.let_copy(held.key);
+                self.pool.let_copy(held);
             }
             self.take_effects();
         }

@@ -80,9 +80,15 @@ impl Work {
         }
         let now = self.pacing.now();
         for held in self.core.held_copies() {
+            let pvs = [held.from, held.to];
+            // What is begun is counted when it has a buffer.
+            let full = |pv| self.pacing.pvs.get(pv).is_some_and(|pace| pace.is_full(now));
+            if pvs.iter().any(|pv| full(pv) || self.todo.contains_key(pv)) {
+                continue;
+            }
             let mut ask = |pv| self.pacing.pvs.entry(pv).or_default().leave(now).err();
             match ask(held.from).max(ask(held.to)) {
-                None => self.core.let_copy(held.key),
+                None => self.core.let_copy(held),
                 Some(due) => {
                     let soonest = self.pacing.due.map_or(due, |other| other.min(due));
                     self.pacing.due = Some(soonest);
