@@ -168,7 +168,7 @@ impl FileVolume {
                 witnesses: Arc::new(witnesses),
                 lanes: Mutex::new(0),
                 resizing: Mutex::new(()),
-                poisoned: AtomicBool::new(testimony.lost),
+                poisoned: AtomicBool::new(testimony.lost && !opening.made_up_for),
                 testimony,
                 no_zero_range: AtomicBool::new(false),
             }),

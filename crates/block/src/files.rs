@@ -52,6 +52,13 @@ pub trait Files: Send + Sync {
     ///
     /// As above.
     fn testimony(&self, path: &Path, file: &File) -> io::Result<Testimony>;
+
+    /// What was lost of a file is made up for: nobody has to be told.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn made_up_for(&self, path: &Path) -> io::Result<()>;
 }
 
 /// What is known of a file by an open file that is older than this process ([`Files::testimony`]).
@@ -95,5 +102,9 @@ impl Files for Here {
 
     fn testimony(&self, _path: &Path, _file: &File) -> io::Result<Testimony> {
         Ok(Testimony::default())
+    }
+
+    fn made_up_for(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -143,4 +143,11 @@ impl Files for Outside {
             }
         }
     }
+
+    fn made_up_for(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Outside::Here => Here.made_up_for(path),
+            Outside::Opener(opener) => opener.made_up_for(path),
+        }
+    }
 }

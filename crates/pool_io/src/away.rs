@@ -120,29 +120,33 @@ impl PoolHandle {
         }
         // Another may have been looked for there by mistake.
         let path = self.shared.path_of(number).unwrap_or_else(|| pv.path.clone());
-        let open = open_pv(files, server, &self.shared.name, &path, event)?;
+        // What it lost it missed, and gets again.
+        let open = open_pv(files, server, &self.shared.name, &path, true, event)?;
         let mut lane = lane_of(&self.inbox, &open)?;
         let label = lane.read(number, 0, LABEL_BYTES).ok();
         let label = label.and_then(|label| Label::decode(&label).ok());
         let label = label.filter(|label| label.pool == self.shared.uuid);
-        let path = path.display();
+        let shown = path.display();
         if let Some(label) = label
             && let Some(other) = away.iter().find(|other| other.space.uuid == label.pv)
             && other.space.pv != number
         {
             self.shared.swap_paths(number, other.space.pv);
-            let what = format!("PV {path} is another one of this pool that is away");
+            let what = format!("PV {shown} is another one of this pool that is away");
             return Err(PoolError { what, help: None });
         }
         let chunks = chunks_of(&open.volume);
         if chunks < pv.space.chunks {
             let what =
-                format!("PV {path} has {chunks} chunks of 64 MiB, and had {}", pv.space.chunks);
+                format!("PV {shown} has {chunks} chunks of 64 MiB, and had {}", pv.space.chunks);
             return Err(PoolError::new(what, "correct the path, or put the device back"));
         }
         let shared = Arc::clone(&self.shared);
         let Some(lane) = lane.keep() else { return Ok(()) };
-        ask(&self.inbox, |reply| Message::Return(shared, number, (open, lane), reply))?
+        ask(&self.inbox, |reply| Message::Return(shared, number, (open, lane), reply))??;
+        // By now a superblock says that it lacks something: a successor need not be told. One that is told leaves it out when it opens the pool, and it returns then.
+        let _ = files.made_up_for(&path);
+        Ok(())
     }
 }
 

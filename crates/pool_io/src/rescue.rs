@@ -56,7 +56,7 @@ pub fn rescue(paths: &[PathBuf], write: bool) -> Result<Rescued, PoolError> {
     let mut held: Vec<OpenPv> = Vec::new();
     let mut files = Vec::new();
     for path in paths {
-        held.push(open_pv(&Here, None, "rescue", path, &mut |_| ())?);
+        held.push(open_pv(&Here, None, "rescue", path, false, &mut |_| ())?);
         let file = OpenOptions::new().read(true).write(write).open(path);
         files.push(Some(file.map_err(|error| wrong(path, error))?));
     }

@@ -144,7 +144,7 @@ impl Pools {
         for path in &spec.pvs {
             let must = spec.fresh || !spec.joining.contains(path);
             let at = At { tier: spec.tier_of(path), group: spec.group_of(path) };
-            match open_pv(files, server, &spec.name, path, event) {
+            match open_pv(files, server, &spec.name, path, false, event) {
                 Ok(pv) => pvs.push(Candidate { pv, must, at, unfit: None }),
                 Err(error) if spec.fresh => return Err(error),
                 // The others say whether it can be done without.
@@ -155,7 +155,7 @@ impl Pools {
         }
         for path in spec.leaving.iter().filter(|path| !spec.pvs.contains(path)) {
             // It may be in another's hands by now. Where the pool has something on it, it is missing.
-            let opened = open_pv(files, server, &spec.name, path, event);
+            let opened = open_pv(files, server, &spec.name, path, false, event);
             let new = |pv| Candidate { pv, must: false, at: At::default(), unfit: None };
             pvs.extend(opened.ok().map(new));
         }
@@ -235,12 +235,13 @@ pub(crate) fn open_pv(
     server: Option<&str>,
     pool: &str,
     path: &Path,
+    returns: bool,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<OpenPv, PoolError> {
     // It is tried again soon by whoever wants it; meanwhile others have their turn.
     let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
     let volume = VolumeSpec::new(pool, file.clone());
-    let opened = open_part(files, server, &volume, &file, event);
+    let opened = open_part(files, server, &volume, &file, returns, event);
     let volume = Arc::new(opened.map_err(|error| of_pv(path, error))?);
     Ok(OpenPv { volume, path: path.to_owned() })
 }
@@ -260,7 +261,7 @@ impl PoolHandle {
     ) -> Result<(), PoolError> {
         let mut pvs = Vec::new();
         for (path, at) in paths {
-            let pv = open_pv(files, server, &self.shared.name, path, event)?;
+            let pv = open_pv(files, server, &self.shared.name, path, false, event)?;
             pvs.push((pv, (*at).into()));
         }
         let shared = Arc::clone(&self.shared);

@@ -32,7 +32,8 @@ pub const VERSION: u32 = 2;
 /// 20: [`Request::Scrub`], and what was found on the PVs of a pool ([`PoolStatus::found`]); uplinks with a channel of their own
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
-pub const MINOR: u32 = 21;
+/// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
+pub const MINOR: u32 = 22;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).

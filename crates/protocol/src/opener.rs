@@ -43,6 +43,8 @@ pub use witnesses::{Passing, Witnesses};
 
 /// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
 const KEEPS_WITNESSES: u32 = 3;
+/// A control plane hears that a loss is made up for from this one on.
+const HEARS_MADE_UP_FOR: u32 = 22;
 /// Likewise enters network namespaces.
 const KNOWS_NAMESPACES: u32 = 18;
 /// Likewise opens AF_XDP sockets.
@@ -122,6 +124,8 @@ enum Question {
     Witness { path: PathBuf },
     /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
     BringBack { path: PathBuf, lost: bool },
+    /// What was lost of the file is written again, or known to be missing.
+    MadeUpFor { path: PathBuf },
     /// What a holder of leases wants, and what it has; the end of a socket comes with this, which hangs up when that holder ends.
     Tokens(Wants),
 }
@@ -427,7 +431,8 @@ impl Question {
             | Question::Listen { path, .. }
             | Question::Connect { path }
             | Question::Witness { path }
-            | Question::BringBack { path, .. } => path,
+            | Question::BringBack { path, .. }
+            | Question::MadeUpFor { path } => path,
             Question::Permit { place } | Question::Leave { place } => place.path(),
             Question::Tap { interface, .. }
             | Question::Packet { interface, .. }
@@ -545,6 +550,11 @@ fn answer(
             witnesses.take_back(&path, about.ok_or(Errno::BADF)?, lost)?;
             Ok((Answer::Done, Vec::new()))
         }
+        Question::MadeUpFor { path } => {
+            granted().file(&path, true)?;
+            witnesses.told(&path);
+            Ok((Answer::Done, Vec::new()))
+        }
         Question::Tokens(wants) => {
             if !granted().leases.contains(&wants.place) {
                 return Err(not_granted(Path::new(&wants.place)));
@@ -651,6 +661,22 @@ impl Opener {
             self.bring_back(path, &known.0, lost);
         }
         Ok(Testimony { lost, witness: Some(witness) })
+    }
+
+    /// What was lost of a file is nothing that its clients have to be told: whoever uses it has it elsewhere, and writes it again. A control plane of an earlier version does not hear of it, and tells
+    /// the next data plane of the loss.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn made_up_for(&self, path: &Path) -> io::Result<()> {
+        if let Some((_, lost)) = locked(&self.witnesses).get_mut(path) {
+            *lost = false;
+        }
+        if locked(&self.line).minor < HEARS_MADE_UP_FOR {
+            return Ok(());
+        }
+        self.ask(&Question::MadeUpFor { path: path.to_owned() }, None).map(drop)
     }
 
     fn ask(

@@ -50,7 +50,13 @@ fn spec(path: impl Into<PathBuf>, change: impl FnOnce(&mut FileSpec)) -> VolumeS
 
 fn file_volume(spec: &VolumeSpec) -> FileVolume {
     let VolumeKind::File(file) = &spec.kind else { panic!("not a file") };
-    let mut opening = Opening { files: &crate::Here, owner: None, event: &mut |_| {}, part: false };
+    let mut opening = Opening {
+        files: &crate::Here,
+        owner: None,
+        event: &mut |_| {},
+        part: false,
+        made_up_for: false,
+    };
     FileVolume::open(spec, file, &mut opening).unwrap_or_else(|error| panic!("{error}"))
 }
 

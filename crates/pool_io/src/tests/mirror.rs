@@ -11,6 +11,7 @@ use super::*;
 
 mod checks;
 mod devices;
+mod lost;
 mod pace;
 mod parting;
 mod quiet;

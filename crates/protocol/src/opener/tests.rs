@@ -384,6 +384,22 @@ fn a_loss_that_is_noted_is_known_until_it_was_told() {
 }
 
 #[test]
+fn a_loss_that_is_made_up_for_is_known_no_longer() {
+    let bench = Bench::new("made-up-for");
+    let path = bench.path("disk");
+    bench.grant("disk", false);
+    let file = bench.opener.file(&path, NEW).unwrap();
+    let ask = || bench.opener.testimony(&path, file.as_fd()).unwrap();
+    memory::cache::note_loss(ask().witness.unwrap().as_fd(), true).unwrap();
+    assert!(ask().lost);
+    bench.opener.made_up_for(&path).unwrap();
+    assert!(!ask().lost);
+    // Of a file that it may not write nobody believes it.
+    let other = bench.path("other");
+    assert!(bench.opener.made_up_for(&other).is_err());
+}
+
+#[test]
 fn a_witness_goes_with_its_file_to_the_next_data_plane_and_to_no_other_file() {
     let passing: Arc<Passing> = Arc::default();
     let [one, other] = [(); 2].map(|()| Witnesses::beside(&passing));

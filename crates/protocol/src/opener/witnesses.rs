@@ -15,7 +15,8 @@
 //!
 //! What was lost before the data plane had its descriptors is what the witness has seen; of what is lost later they are told themselves, and the data
 //! plane leaves a note with the witness ([`memory::cache::note_loss`]), before it says so to anybody: of a failed flush of a device's own cache the kernel
-//! tells no witness. A loss is known until a data plane has ended in good order that said so to its clients ([`Witnesses::told`]).
+//! tells no witness. A loss is known until a data plane has ended in good order that said so to its clients ([`Witnesses::told`]), or until
+//! one says that it has made up for it ([`super::Opener::made_up_for`]): a pool whose other legs have what a PV lost.
 //!
 //! A file that another data plane is to write takes its witness along: [`Passing`].
 
