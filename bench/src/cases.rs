@@ -7,6 +7,7 @@ use crate::figure::Series;
 use crate::native::Fio;
 use crate::neighbours::{self, Neighbours};
 use crate::net::{self, Net};
+use crate::net_gso;
 use crate::net_neighbours::{self, Bad};
 use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
@@ -49,6 +50,7 @@ enum Kind {
     Pools(Pools),
     Net(Net),
     NetNeighbours(Bad),
+    NetGso,
 }
 
 /// All cases, in the order in which they are run.
@@ -86,6 +88,11 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend(of(pools::cases(), Kind::Pools));
     cases.extend(of(net::cases(), Kind::Net));
     cases.extend(of(net_neighbours::cases(), Kind::NetNeighbours));
+    cases.push(case(
+        "net-gso",
+        "a stream of uncut frames of 64 KB; the peer: a bridge of the kernel with two TAPs",
+        Kind::NetGso,
+    ));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
@@ -139,6 +146,7 @@ impl Case {
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
             Kind::Net(kind) => net::run(settled, kind),
             Kind::NetNeighbours(bad) => net_neighbours::run(settled, bad),
+            Kind::NetGso => net_gso::run(settled),
         }
         .with_context(|| format!("case {}", self.name))
     }

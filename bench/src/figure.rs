@@ -43,13 +43,15 @@ pub(crate) enum Figure {
     Cycles,
     /// Frames that arrive, in a second.
     FramesPerS,
+    /// MiB that arrive for each second of CPU time of all that take part.
+    MibPerCpuS,
     /// What another client does that is not measured, in a second.
     OthersPerS,
 }
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 18] = [
+    pub(crate) const ALL: [Figure; 19] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -67,6 +69,7 @@ impl Figure {
         Figure::Instructions,
         Figure::Cycles,
         Figure::FramesPerS,
+        Figure::MibPerCpuS,
         Figure::OthersPerS,
     ];
 
@@ -90,6 +93,7 @@ impl Figure {
             Figure::Instructions => "instructions per request",
             Figure::Cycles => "cycles",
             Figure::FramesPerS => "frames per second",
+            Figure::MibPerCpuS => "MiB per second of CPU time",
             Figure::OthersPerS => "the other client's, per second",
         }
     }

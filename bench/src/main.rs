@@ -14,6 +14,7 @@
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `net` | frames between two clients, beside OVS on DPDK |
 //! | `net_neighbours` | two clients that exchange frames, beside one that does not behave |
+//! | `net_gso` | a stream of uncut frames, beside a bridge of the kernel |
 //! | `idle`, `ring` | cases without a load |
 //! | `sizing` | what `size calibrate` measures, and what it says of other loads |
 //! | `control` | the control plane with a large state |
@@ -32,6 +33,7 @@ mod machine;
 mod native;
 mod neighbours;
 mod net;
+mod net_gso;
 mod net_neighbours;
 mod npiv;
 mod ours;
@@ -102,6 +104,9 @@ struct Arguments {
     /// The server's program
     #[arg(long, default_value = "target/dist/trunkline", value_name = "FILE")]
     server: PathBuf,
+    /// Play the client of a bridge for so many seconds, after a tenth of that; what `net-gso` runs in a network namespace
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    bridge: Option<f64>,
     /// The bars
     #[arg(long, default_value = "bench/bars.toml", value_name = "FILE")]
     bars: PathBuf,
@@ -124,6 +129,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.list {
         cases.iter().for_each(|case| println!("{:<22} {}", case.name, case.title));
         return Ok(true);
+    }
+    if let Some(seconds) = arguments.bridge {
+        return net_gso::play_bridge(Duration::from_secs_f64(seconds)).map(|()| true);
     }
     let bars = bars::read(&arguments.bars)?;
     let settled = settle(arguments)?;

@@ -26,10 +26,11 @@ use crate::stage::{self, Settled};
 use anyhow::{Context as _, Result};
 
 /// Descriptors of each ring.
-const RING: u16 = 1024;
+pub(crate) const RING: u16 = 1024;
 /// Buffers that a client has posted, and their bytes: more than all others can send between two looks.
 const POSTED: u16 = 240;
 const BUFFER_BYTES: u32 = 2048;
+const SMALL: (u16, u32) = (POSTED, BUFFER_BYTES);
 /// Frames that each of the two has on their way, and the third.
 const OUT: usize = 96;
 const OUT_OTHER: usize = 64;
@@ -183,22 +184,27 @@ struct Tally {
 }
 
 /// A client.
-struct Party {
+pub(crate) struct Party {
     /// Ends when this is dropped.
     _session: Session,
-    pair: Pair,
+    pub(crate) pair: Pair,
 }
 
 impl Party {
-    fn new(folder: &std::path::Path, port: u8, slot_bytes: u32, without: u64) -> Result<Party> {
+    /// With so many buffers of so many bytes each way, and without these features.
+    pub(crate) fn new(
+        folder: &std::path::Path,
+        port: u8,
+        (slots, slot_bytes): (u16, u32),
+        without: u64,
+    ) -> Result<Party> {
         let options = SessionOptions {
             device: Device::Net,
             mask_features: without,
             ..SessionOptions::default()
         };
         let mut session = Session::connect(&socket(folder, port), &options)?;
-        let slots =
-            SlotPlan { slots: POSTED, data_bytes: slot_bytes, data_segments: 1, indirect: false };
+        let slots = SlotPlan { slots, data_bytes: slot_bytes, data_segments: 1, indirect: false };
         let plan = StartPlan { queues: 2, queue_size: RING, threads: 1, slots };
         let pair = session.start_net(&plan)?.into_iter().next().context("no pair of queues")?;
         Ok(Party { _session: session, pair })
@@ -245,13 +251,12 @@ fn ethernet(to: [u8; 6], from: [u8; 6]) -> [u8; 14] {
 
 impl Play {
     fn new(folder: &std::path::Path, bad: Bad, third: Third) -> Result<Play> {
-        let mut two =
-            [Party::new(folder, 0, BUFFER_BYTES, 0)?, Party::new(folder, 1, BUFFER_BYTES, 0)?];
-        let mut other = Party::new(folder, 2, SLOT_BYTES, 0)?;
+        let mut two = [Party::new(folder, 0, SMALL, 0)?, Party::new(folder, 1, SMALL, 0)?];
+        let mut other = Party::new(folder, 2, (POSTED, SLOT_BYTES), 0)?;
         // One for whom frames are cut.
         let without = feature::GUEST_TSO4 | feature::GUEST_TSO6;
         let mut confederate = match bad == Bad::Segments {
-            true => Some(Party::new(folder, CONFEDERATE, BUFFER_BYTES, without)?),
+            true => Some(Party::new(folder, CONFEDERATE, SMALL, without)?),
             false => None,
         };
         for party in two.iter_mut().chain(&mut confederate) {

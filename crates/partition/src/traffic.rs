@@ -29,6 +29,7 @@ use crate::net::NetError;
 use crate::session::SessionError;
 
 use end::End;
+pub use end::Kind;
 
 /// Bytes of the headers of IPv4, and of TCP with the option of time stamps: what of a packet is no payload.
 pub const HEADERS: u32 = 52;

@@ -7,11 +7,15 @@ use crate::net::HEADER_BYTES;
 /// Bytes of a frame's head: Ethernet, IPv4, TCP with time stamps.
 const HEAD: usize = (ETHERNET + HEADERS) as usize;
 
-/// A frame of one kind.
-struct Kind {
-    header: [u8; HEADER_BYTES],
-    head: [u8; HEAD],
-    bytes: u32,
+/// TCP frames of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What stands before each ([`crate::net::HEADER_BYTES`]).
+    pub header: [u8; HEADER_BYTES],
+    /// How each begins.
+    pub head: [u8; HEAD],
+    /// How long each is.
+    pub bytes: u32,
 }
 
 /// A client.
@@ -173,8 +177,9 @@ impl End {
 }
 
 impl Kind {
-    /// Sent by the card of this number. Checksums are left to the server, and cutting, where the packet is longer than the MTU.
-    fn new(macs: [[u8; 6]; 2], from: usize, packet: u32, mtu: u32) -> Kind {
+    /// Sent by the card of this number to the other one. Checksums are left to the server, and cutting, where the packet is longer than the MTU.
+    #[must_use]
+    pub fn new(macs: [[u8; 6]; 2], from: usize, packet: u32, mtu: u32) -> Kind {
         let mut header = [0; HEADER_BYTES];
         // VIRTIO_NET_HDR_F_NEEDS_CSUM: from the start of TCP, to 16 bytes behind that.
         header[0] = 1;
