@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client's operation ── no copy was beside it ──► what its latency is without (the last 2,048 of them)
-//!        └── while something is copied ─────────► more than one of a hundred takes longer than 1.3 of that 99th percentile?
+//!        └── while something is copied ─────────► more than one of a hundred takes longer than 1.2 of that 99th percentile?
 //!                                                     yes: half as fast        no: faster
 //! ```
 //!
@@ -23,8 +23,8 @@ const START: f64 = (8 << 20) as f64;
 const CEILING: f64 = (64_u64 << 30) as f64;
 /// Copies under way at once on a PV that no client uses, besides those that somebody waits for; beside clients it is one.
 const AT_ONCE: u32 = 4;
-/// What the 99th percentile may be, of what it is without.
-const TARGET: f64 = 1.3;
+/// What the 99th percentile may be, of what it is without: clients are promised 1.3, and see what both PVs do.
+const TARGET: f64 = 1.2;
 /// Without an operation for so long there are no clients.
 const IDLE: Duration = Duration::from_secs(1);
 /// Latencies without copies that are remembered, and without how many nothing is judged.
@@ -70,6 +70,8 @@ struct Round {
 #[derive(Debug)]
 pub(crate) struct Pace {
     rate: f64,
+    /// When it was made slower: what began before says nothing of how it is since.
+    slowed: Duration,
     /// Nothing was too slow so far.
     tries: bool,
     next: Duration,
@@ -97,6 +99,7 @@ impl Default for Pace {
     fn default() -> Pace {
         Pace {
             rate: START,
+            slowed: Duration::ZERO,
             tries: true,
             next: Duration::ZERO,
             quiet: VecDeque::new(),
@@ -138,7 +141,8 @@ impl Pace {
         }
         let Some(limit) = self.limit() else { return };
         self.round.operations += 1;
-        self.credit = (self.credit + 0.01).min(CREDIT) - f64::from(u8::from(took > limit));
+        let slow = took > limit && mark.since >= self.slowed;
+        self.credit = (self.credit + 0.01).min(CREDIT) - f64::from(u8::from(slow));
         self.judge(now);
     }
 
@@ -208,7 +212,7 @@ impl Pace {
         self.quiet_since = self.quiet_since.saturating_add(1);
     }
 
-    /// 1.3 of the 99th percentile without copies, if that is known.
+    /// 1.2 of the 99th percentile without copies, if that is known.
     fn limit(&mut self) -> Option<u64> {
         let due = if self.quiet.len() > LEAST { LOOKED } else { ENOUGH as u32 };
         if self.quiet.len() >= ENOUGH && (self.limit.is_none() || self.unseen >= due) {
@@ -230,7 +234,7 @@ impl Pace {
             // What it did not reach it need not give up.
             let reached = bytes as f64 / spent.as_secs_f64().max(0.001);
             let from = if held { self.rate } else { self.rate.min(reached) };
-            self.tries = false;
+            (self.tries, self.slowed) = (false, now);
             // At the least rate it is put off no more: it would never come to its turn beside clients that are slow all the time.
             if self.rate > FLOOR {
                 self.rate = (from / 2.0).max(FLOOR);
@@ -259,6 +263,8 @@ pub(crate) struct Left {
 impl Left {
     /// What went before that says nothing.
     const WINDOW: Duration = Duration::from_secs(60);
+    /// The speed lately says most of a time that is as long as that, and no shorter.
+    const LATELY: Duration = Duration::from_secs(5);
     const STEP: Duration = Duration::from_secs(1);
 
     /// Seconds until all is done, with so much of it done now; none while that is not known. All may grow meanwhile.
@@ -274,9 +280,14 @@ impl Left {
         while self.seen.get(1).is_some_and(|(at, _)| now.saturating_sub(*at) >= Self::WINDOW) {
             self.seen.pop_front();
         }
-        let (at, before) = *self.seen.front()?;
-        let (did, spent) = (done - before, now.saturating_sub(at).as_secs_f64());
-        (did > 0).then(|| (spent / did as f64 * all.saturating_sub(done) as f64).ceil() as u64)
+        let since = |(at, before): (Duration, u64)| {
+            let (did, spent) = (done - before, now.saturating_sub(at).as_secs_f64());
+            (did > 0).then(|| spent / did as f64 * all.saturating_sub(done) as f64)
+        };
+        let left = since(*self.seen.front()?)?;
+        let lately = Duration::from_secs_f64(left.min(1e6)).max(Self::LATELY);
+        let near = self.seen.iter().rfind(|(at, _)| now.saturating_sub(*at) >= lately);
+        Some(near.and_then(|near| since(*near)).unwrap_or(left).ceil() as u64)
     }
 }
 

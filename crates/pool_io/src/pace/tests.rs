@@ -193,7 +193,8 @@ fn clients_hardly_see_it_and_it_never_starves() {
                 let mut pace = Pace::default();
                 let mut disk = Disk::new(model, seed);
                 // Where there are many operations a second there is no need of many seconds.
-                let long = if copy < ms(1.0) { SECOND } else { 10 * SECOND };
+                let many = copy < ms(1.0) && thinks < ms(10.0);
+                let long = if many { SECOND } else { 10 * SECOND };
                 let without = disk.run(&mut pace, long, false);
                 disk.run(
                     &mut pace,
@@ -215,6 +216,31 @@ fn clients_hardly_see_it_and_it_never_starves() {
             }
         }
     }
+}
+
+/// One slow moment halves it once, however many operations were under way.
+#[test]
+fn what_began_before_it_was_made_slower_does_not_make_it_slower_again() {
+    let mut pace = Pace::default();
+    let mut now = ms(1000.0);
+    for _ in 0..300 {
+        let mark = pace.client_begins(now);
+        now += ms(1.0);
+        pace.client_ends(now, mark);
+    }
+    assert!(pace.leave(now).is_err(), "it pauses at first");
+    now += PAUSE;
+    assert!(pace.leave(now).is_ok());
+    pace.copy_begins(now, 4 * PIECE);
+    assert!(pace.leave(now).is_err(), "another would be too fast");
+    let marks: Vec<Mark> = (0..8).map(|_| pace.client_begins(now)).collect();
+    now += ms(50.0);
+    marks.into_iter().for_each(|mark| pace.client_ends(now, mark));
+    assert_eq!(pace.rate, START / 2.0);
+    let later: Vec<Mark> = (0..8).map(|_| pace.client_begins(now)).collect();
+    now += ms(50.0);
+    later.into_iter().for_each(|mark| pace.client_ends(now, mark));
+    assert_eq!(pace.rate, START / 4.0);
 }
 
 /// What makes operations slow now and then, and did before, is not the copies' doing.
