@@ -49,6 +49,11 @@ impl Files for Keeper {
         memory::cache::has_lost(witness.as_fd())?;
         Ok(Testimony { lost, witness: Some(witness) })
     }
+
+    fn made_up_for(&self, path: &Path) -> io::Result<()> {
+        self.0.told(path);
+        Ok(())
+    }
 }
 
 /// Looks at the file behind the volume, when it is there.

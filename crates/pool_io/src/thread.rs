@@ -224,9 +224,8 @@ pub(crate) fn ask<T>(
 ) -> Result<T, PoolError> {
     let (reply, answer) = sync_channel(1);
     inbox.post(message(reply));
-    answer
-        .recv()
-        .map_err(|_| PoolError::new("the pools' thread has ended", "restart the data plane"))
+    let ended = |_| PoolError::new("the pools' thread has ended", "restart the data plane");
+    answer.recv().map_err(ended)
 }
 
 /// Opens a PV, and has its lock.
@@ -242,8 +241,8 @@ pub(crate) fn open_pv(
     let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
     let volume = VolumeSpec::new(pool, file.clone());
     let opened = open_part(files, server, &volume, &file, returns, event);
-    let volume = Arc::new(opened.map_err(|error| of_pv(path, error))?);
-    Ok(OpenPv { volume, path: path.to_owned() })
+    let opened = opened.map_err(|error| of_pv(path, error))?;
+    Ok(OpenPv { volume: Arc::new(opened), path: path.to_owned() })
 }
 
 impl PoolHandle {
