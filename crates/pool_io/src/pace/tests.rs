@@ -230,9 +230,9 @@ fn what_began_before_it_was_made_slower_does_not_make_it_slower_again() {
     }
     assert!(pace.leave(now).is_err(), "it pauses at first");
     now += PAUSE;
-    assert!(pace.leave(now).is_ok());
-    pace.copy_begins(now, 4 * PIECE);
-    assert!(pace.leave(now).is_err(), "another would be too fast");
+    while pace.leave(now).is_ok() {
+        pace.copy_begins(now, PIECE);
+    }
     let marks: Vec<Mark> = (0..8).map(|_| pace.client_begins(now)).collect();
     now += ms(50.0);
     marks.into_iter().for_each(|mark| pace.client_ends(now, mark));
@@ -240,7 +240,7 @@ fn what_began_before_it_was_made_slower_does_not_make_it_slower_again() {
     let later: Vec<Mark> = (0..8).map(|_| pace.client_begins(now)).collect();
     now += ms(50.0);
     later.into_iter().for_each(|mark| pace.client_ends(now, mark));
-    assert_eq!(pace.rate, START / 4.0);
+    assert!(pace.rate < START / 2.0, "those do");
 }
 
 /// What makes operations slow now and then, and did before, is not the copies' doing.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use memory::clock;
+use pool::Effect;
 
 use super::Work;
 use crate::pace::{Mark, Pace};
@@ -81,9 +82,8 @@ impl Work {
         let now = self.pacing.now();
         for held in self.core.held_copies() {
             let pvs = [held.from, held.to];
-            // What is begun is counted when it has a buffer.
             let full = |pv| self.pacing.pvs.get(pv).is_some_and(|pace| pace.is_full(now));
-            if pvs.iter().any(|pv| full(pv) || self.todo.contains_key(pv)) {
+            if pvs.iter().any(|pv| full(pv) || self.has_copy_in_line(*pv)) {
                 continue;
             }
             let mut ask = |pv| self.pacing.pvs.entry(pv).or_default().leave(now).err();
@@ -95,5 +95,11 @@ impl Work {
                 }
             }
         }
+    }
+
+    /// Whether a copy waits for a buffer there, behind clients' requests: it is counted when it has one.
+    fn has_copy_in_line(&self, pv: u16) -> bool {
+        let mut line = self.todo.get(&pv).into_iter().flatten();
+        line.any(|todo| matches!(todo.effect, Effect::Copy { .. }))
     }
 }

@@ -59,3 +59,51 @@ fn a_leg_is_made_whole_beside_clients_that_never_rest() {
     drop(lu);
     pool.close();
 }
+
+/// Copies wait in line for buffers with the client's requests, of which there are always some: one copy does, and has its turn.
+#[test]
+fn a_leg_is_made_whole_beside_a_client_with_more_requests_than_there_are_buffers() {
+    if !is_root("disks that are slow below a pool") {
+        return;
+    }
+    let mirror = Mirror::new(1, 1);
+    let pools = Pools::start().expect("a thread");
+    let pool = mirror.place.open(&pools);
+    let (lu, _) = new_lu(&pool, 2 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let blocks = |bench: &mut TestBench, value| {
+        (0..40).for_each(|at| bench.write(at * BLOCK_BYTES, &[value; 512]).unwrap());
+        bench.run(OpKind::Flush, 0, 0, &[]).unwrap();
+    };
+    blocks(&mut bench, 1);
+    let disk = &mirror.groups[1][0];
+    disk.fail(Kind::Write, EIO);
+    blocks(&mut bench, 2);
+    assert_eq!(states(&pool), [MemberState::In, MemberState::Stale]);
+    disk.fail(Kind::Write, None);
+    for disk in mirror.groups.iter().flatten() {
+        disk.depth(4);
+        disk.slow(Duration::from_millis(1), Duration::from_millis(1));
+    }
+    let buf = bench.buf(0, 4096);
+    buf.fill(3);
+    let ask = |bench: &mut TestBench, number: u64| {
+        bench.start(WRITE, CHUNK_BYTES + number % 2000 * 4096, 4096, &[buf]);
+    };
+    (0..400).for_each(|number| ask(&mut bench, number));
+    wait_for("it returns", || pool.look_for_away(&Here, None, &mut |_| ()) == 0);
+    for number in 400.. {
+        if all_in(&pool) {
+            break;
+        }
+        assert!(number < 100_000, "never whole: {:?}", pool.view());
+        bench.finished().expect("400 are under way").1.unwrap();
+        ask(&mut bench, number);
+    }
+    while let Some((_, result)) = bench.finished() {
+        result.unwrap();
+    }
+    bench.close();
+    drop(lu);
+    pool.close();
+}
