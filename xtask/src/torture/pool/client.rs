@@ -26,6 +26,8 @@ pub(super) enum Kind {
     Compare { seed: u64 },
     /// Writes and reads the other part at random, for so many seconds; it begins as zeros if nobody wrote there.
     Random { seed: u64, seconds: usize, fresh: bool },
+    /// Reads that part once, which is zeros.
+    Zeros { offset_mib: u64, mib: u64 },
     /// Writes so many blocks anywhere, which begins as zeros.
     Flood { seed: u64, blocks: usize },
 }
@@ -85,6 +87,11 @@ impl Client {
                 say(format!("--mix 50 --depth 8 --queues 2 --seed {seed} --time {seconds}s"));
                 say("--flush-every 50".to_owned());
                 say(format!("--holds {}", if fresh { "zeros" } else { "anything" }));
+            }
+            Kind::Zeros { offset_mib, mib } => {
+                say(part((offset_mib * MIB, mib * MIB)));
+                say("--mix 100 --size 65536 --order sequential --depth 4 --holds zeros".to_owned());
+                say(format!("--operations {} --time 1000s", mib * MIB / 65536));
             }
             Kind::Flood { seed, blocks } => {
                 say(format!("--mix 0 --size 65536 --depth 4 --seed {seed} --operations {blocks}"));

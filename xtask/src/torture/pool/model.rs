@@ -49,6 +49,8 @@ pub(super) struct Pool {
 pub(super) struct Lu {
     pub(super) pool: usize,
     pub(super) size_mib: u64,
+    /// As large it was at first: nobody writes behind that.
+    pub(super) first_mib: u64,
     /// What its part that is written whole holds, if that is known.
     pub(super) holds: Option<u64>,
     /// Nobody wrote to the other part.
@@ -59,6 +61,8 @@ pub(super) struct Lu {
 
 pub(super) struct Snapshot {
     pub(super) lu: u32,
+    /// As large was the LU, and as large at first.
+    pub(super) sizes_mib: [u64; 2],
     pub(super) holds: Option<u64>,
     pub(super) fresh: bool,
 }

@@ -12,6 +12,8 @@ use anyhow::{Result, anyhow};
 /// Most LUs at a time.
 const LUS_MAX: usize = 7;
 const SNAPSHOTS_MAX: usize = 5;
+/// LUs grow up to that.
+const MIB_MAX: u64 = 640;
 /// A pool that is not whole by then loses nothing.
 const AS_LONG: Duration = Duration::from_secs(10);
 
@@ -26,6 +28,7 @@ const STEPS: &[(usize, Step)] = &[
     (9, World::roll_back),
     (6, World::clone_lu),
     (3, World::detach),
+    (5, World::grow),
     (11, World::lose_or_return),
     (3, World::add),
     (4, World::remove_pv),
@@ -76,6 +79,10 @@ impl World {
             self.lus.iter().filter_map(|(number, lu)| Some((*number, lu.holds?))).collect();
         for (number, seed) in known {
             self.begin(number, Kind::Compare { seed })?;
+        }
+        self.wait_for_clients()?;
+        for number in self.lus.keys().copied().collect::<Vec<_>>() {
+            self.look_behind(number)?;
         }
         self.wait_for_clients()?;
         let deadline = Instant::now() + PATIENCE;
@@ -303,7 +310,8 @@ impl World {
             return Ok(false);
         }
         self.adapter(number)?;
-        let lu = Lu { pool, size_mib, holds: None, fresh: true, clone: false, client: None };
+        let (holds, fresh, clone, client) = (None, true, false, None);
+        let lu = Lu { pool, size_mib, first_mib: size_mib, holds, fresh, clone, client };
         self.lus.insert(number, lu);
         self.tally.lus[0] += 1;
         Ok(true)
@@ -381,7 +389,7 @@ impl World {
                 match kind {
                     Kind::Write { .. } => lu.holds = None,
                     Kind::Random { .. } => lu.fresh = false,
-                    Kind::Flood { .. } | Kind::Compare { .. } => {}
+                    Kind::Flood { .. } | Kind::Compare { .. } | Kind::Zeros { .. } => {}
                 }
                 lu.client = Some(client);
                 return Ok(());
@@ -403,9 +411,12 @@ impl World {
         let (name, volume) = (format!("s{number}"), format!("v{lu}"));
         // What a client that is at it has written by then is not known.
         self.collect()?;
-        let Some(Lu { holds, fresh, client, .. }) = self.lus.get(&lu) else { return Ok(None) };
+        let Some(Lu { holds, fresh, client, size_mib, first_mib, .. }) = self.lus.get(&lu) else {
+            return Ok(None);
+        };
         let writes = client.as_ref().is_some_and(|it| matches!(it.kind, Kind::Write { .. }));
-        let snapshot = Snapshot { lu, holds: holds.filter(|_| !writes), fresh: *fresh };
+        let (holds, sizes_mib) = (holds.filter(|_| !writes), [*size_mib, *first_mib]);
+        let snapshot = Snapshot { lu, sizes_mib, holds, fresh: *fresh };
         let change = self
             .change(&["snapshot", "create", &name, "--volumes", &volume], |server| {
                 is_there(server, "snapshot", &name)
@@ -433,7 +444,7 @@ impl World {
 
     fn roll_back(&mut self) -> Result<Option<String>> {
         let Some(number) = self.some_snapshot() else { return Ok(None) };
-        let Some(Snapshot { lu, holds, fresh }) = self.snapshots.get(&number) else {
+        let Some(Snapshot { lu, holds, fresh, .. }) = self.snapshots.get(&number) else {
             return Ok(None);
         };
         let (lu, holds, fresh) = (*lu, *holds, *fresh);
@@ -463,15 +474,16 @@ impl World {
         let change = self.change(&["lu", "clone", &volume, &name], |server| {
             is_there(server, "volume", &volume)
         })?;
-        let Some(Snapshot { lu, holds, fresh }) =
+        let Some(Snapshot { lu, sizes_mib: [size_mib, first_mib], holds, fresh }) =
             self.snapshots.get(&snapshot).filter(|_| change == Change::Done)
         else {
             return Ok(None);
         };
-        let Some(Lu { pool, size_mib, .. }) = self.lus.get(lu) else { return Ok(None) };
+        let Some(Lu { pool, .. }) = self.lus.get(lu) else { return Ok(None) };
         let lu = Lu {
             pool: *pool,
             size_mib: *size_mib,
+            first_mib: *first_mib,
             holds: *holds,
             fresh: *fresh,
             clone: true,
@@ -496,6 +508,34 @@ impl World {
             self.tally.detached += 1;
         }
         Ok(Some(format!("detach {number}: {change:?}")))
+    }
+
+    /// By a part of a chunk more or less, whoever uses it and whatever it shares. What it has more is zeros.
+    fn grow(&mut self) -> Result<Option<String>> {
+        let numbers = self.lus.iter().filter(|(_, lu)| lu.size_mib < MIB_MAX);
+        let numbers: Vec<u32> = numbers.map(|(number, _)| *number).collect();
+        let Some(number) = self.dice.one_of(numbers) else { return Ok(None) };
+        let more = [32, 64, 96][self.dice.below(3)];
+        let Some(lu) = self.lus.get(&number) else { return Ok(None) };
+        let shares = lu.clone || self.has_snapshot(number);
+        let (size_mib, idle) = (lu.size_mib + more, lu.client.is_none());
+        let words = ["lu", "resize", &format!("v{number}"), &format!("{size_mib}MiB")];
+        let change = self.change(&words, |_| None)?;
+        if let Some(lu) = self.lus.get_mut(&number).filter(|_| change == Change::Done) {
+            lu.size_mib = size_mib;
+            self.tally.grown[usize::from(shares)] += 1;
+            if idle {
+                self.look_behind(number)?;
+            }
+        }
+        Ok(Some(format!("grow {number} to {size_mib} MiB, shares: {shares}: {change:?}")))
+    }
+
+    /// Compares what an LU has more than at first.
+    fn look_behind(&mut self, number: u32) -> Result<()> {
+        let Some(Lu { size_mib, first_mib, .. }) = self.lus.get(&number) else { return Ok(()) };
+        let (offset_mib, mib) = (*first_mib, size_mib - first_mib);
+        if mib > 0 { self.begin(number, Kind::Zeros { offset_mib, mib }) } else { Ok(()) }
     }
 
     // Processes -------------------------------------------------------------------------------------------------------

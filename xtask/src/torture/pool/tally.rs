@@ -14,6 +14,8 @@ pub(super) struct Tally {
     pub(super) rollbacks: u64,
     pub(super) clones: u64,
     pub(super) detached: u64,
+    /// LUs that grew that shared nothing, and others.
+    pub(super) grown: [u64; 2],
     pub(super) orphans: u64,
     pub(super) called_back: u64,
     pub(super) full: u64,
@@ -33,7 +35,13 @@ impl fmt::Display for Tally {
             ..
         } = self;
         let Tally {
-            lus: [made, gone], orphans, snapshots: [cut, dropped], rollbacks, clones, ..
+            lus: [made, gone],
+            grown: [alone, shared],
+            orphans,
+            snapshots: [cut, dropped],
+            rollbacks,
+            clones,
+            ..
         } = self;
         let Tally { detached, called_back, full, refused, clients, first_writes, compared, .. } =
             self;
@@ -49,6 +57,7 @@ impl fmt::Display for Tally {
             f,
             "{made} LUs made, {gone} removed, {orphans} purged that were nobody's; {clones} clones, {detached} detached"
         )?;
+        writeln!(f, "{alone} LUs grew that shared nothing, {shared} that did")?;
         writeln!(f, "{cut} snapshots, {dropped} removed, {rollbacks} rolled back")?;
         writeln!(
             f,
