@@ -13,7 +13,9 @@ use crate::stage::{self, Settled};
 pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
     let folder = stage::folder()?;
     let cpus = [&settled.server_cpus[..], &settled.client_cpus].concat();
-    let mut command: Command = process::on_cpus(&cpus, &settled.server);
+    // Clients that look all the time, with real-time priority, would leave nothing of their CPU to a channel that shares it.
+    let mut command = Command::new("chrt");
+    command.args(["--other", "0", "taskset", "-c", &process::list(&cpus)]).arg(&settled.server);
     command.current_dir(folder.path()).env("TRUNKLINE_DIR", folder.path());
     command.args(["size", "calibrate", "--check", "-o", "json"]);
     command.args(["--rounds", &settled.rounds.to_string()]);
