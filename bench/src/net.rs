@@ -138,12 +138,7 @@ fn start_ovs(settled: &Settled, ovs: &Ovs, folder: &Path) -> Result<Running> {
         &format!("other_config:dpdk-lcore-mask={mask}"),
         "other_config:dpdk-extra=--no-huge --legacy-mem --no-shconf --no-pci --no-telemetry -m 256",
     ])?;
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.arg("--map-root-user");
-    }
-    command.arg("--net");
-    let switch = with(command, &on_cpu(cpu, &had(ovs.switch(folder))?));
+    let switch = in_namespace(&on_cpu(cpu, &had(ovs.switch(folder))?));
     let mut switch = Process::start(switch, "ovs-vswitchd", folder)?;
     switch.wait_until(folder, || folder.join("switch.ctl").exists())?;
     set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])?;
@@ -170,6 +165,16 @@ fn on_cpu(cpu: usize, command: &Command) -> Command {
     let mut taskset = Command::new("taskset");
     taskset.arg("-c").arg(cpu.to_string());
     with(taskset, command)
+}
+
+/// A command in a network namespace of its own.
+pub(crate) fn in_namespace(command: &Command) -> Command {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.arg("--map-root-user");
+    }
+    unshare.arg("--net");
+    with(unshare, command)
 }
 
 /// A command that becomes another one.

@@ -27,7 +27,7 @@ use spec::EthernetSpec;
 
 use crate::cases::OURS;
 use crate::figure::{Figure, Round, Series};
-use crate::net::{mac, socket};
+use crate::net::{in_namespace, mac, socket};
 use crate::net_neighbours::{Party, RING};
 use crate::ours::{DataPlane, Plan};
 use crate::process;
@@ -196,16 +196,11 @@ fn measure_ours(settled: &Settled, folder: &Path) -> Result<Round> {
 
 /// Starts this program in a network namespace of its own, on the client's CPU.
 fn measure_bridge(settled: &Settled) -> Result<Round> {
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.arg("--map-root-user");
-    }
-    command.args(["--net", "taskset", "-c", &settled.client_cpu.to_string()]);
-    command.arg(std::env::current_exe().context("this program has no path")?);
-    let output = command
-        .args(["--bridge", &settled.duration.as_secs_f64().to_string()])
-        .output()
-        .context("cannot run unshare")?;
+    let program = std::env::current_exe().context("this program has no path")?;
+    let mut play = process::on_cpu(settled.client_cpu, program);
+    play.args(["--bridge", &settled.duration.as_secs_f64().to_string()]);
+    let mut command = in_namespace(&play);
+    let output = command.output().context("cannot run unshare")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {said}");
     let carried: Carried =

@@ -1,7 +1,5 @@
 //! What a shared Ethernet adapter takes, by the server's own `size calibrate`, and what sizing says of loads that were not measured for it.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 
@@ -14,8 +12,8 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
     let folder = stage::folder()?;
     let cpus = [&settled.server_cpus[..], &settled.client_cpus].concat();
     // Clients that look all the time, with real-time priority, would leave nothing of their CPU to a channel that shares it.
-    let mut command = Command::new("chrt");
-    command.args(["--other", "0", "taskset", "-c", &process::list(&cpus)]).arg(&settled.server);
+    let mut command = process::on_cpus(&cpus, "chrt");
+    command.args(["--other", "0"]).arg(&settled.server);
     command.current_dir(folder.path()).env("TRUNKLINE_DIR", folder.path());
     command.args(["size", "calibrate", "--check", "-o", "json"]);
     command.args(["--rounds", &settled.rounds.to_string()]);
