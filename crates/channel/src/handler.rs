@@ -83,6 +83,13 @@ pub struct Opened<H> {
 }
 
 impl<H> Opened<H> {
+    /// One that takes heads as they come, asks its client for kicks, and needs nothing else.
+    #[must_use]
+    pub fn of(handler: H) -> Opened<H> {
+        let (pulls, owes, rereads) = (false, false, false);
+        Opened { handler, lists: (0, 0), pulls, owes, rereads, is_asked: true }
+    }
+
     /// The same around another handler.
     pub fn map<T>(self, wrap: impl FnOnce(H) -> T) -> Opened<T> {
         let Opened { handler, lists, pulls, owes, rereads, is_asked } = self;

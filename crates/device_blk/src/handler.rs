@@ -49,8 +49,7 @@ impl Handler for BlkHandler {
     ) -> Result<Opened<BlkHandler>, String> {
         let lane = io.lanes.acquire(&volume, &mut io.ring).map_err(|error| error.to_string())?;
         let handler = BlkHandler { shape, lane };
-        let (lists, pulls, owes, rereads, is_asked) = ((0, 0), false, false, true, true);
-        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
+        Ok(Opened { rereads: true, ..Opened::of(handler) })
     }
 
     fn close(&mut self, io: &mut Io) {

@@ -93,8 +93,7 @@ impl Handler for NetHandler {
             let waiting = Waiting::open(replica, port, queue.number, io);
             let uplink = Uplink::new(kind, xdp, waiting, slots, io.wake());
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
-            let (lists, pulls, owes, rereads) = ((0, 0), true, false, false);
-            return Ok(Opened { handler, lists, pulls, owes, rereads, is_asked: false });
+            return Ok(Opened { pulls: true, is_asked: false, ..Opened::of(handler) });
         }
         let (number, size) = (queue.number / 2, queue.ring.size());
         let header = header_bytes(features);
@@ -102,15 +101,13 @@ impl Handler for NetHandler {
             let sender = Sender::new(replica, port, number, header, size, io);
             let handler = NetHandler(Side::Tx(Box::new(sender)));
             let lists = (BATCH, LIST_SEGMENTS);
-            let (pulls, owes, rereads, is_asked) = (false, false, false, true);
-            return Ok(Opened { handler, lists, pulls, owes, rereads, is_asked });
+            return Ok(Opened { lists, ..Opened::of(handler) });
         }
         let how = (header, features & feature::MRG_RXBUF != 0);
         let waiting = Waiting::open(replica, port, number, io);
         let receiver = Receiver::new(waiting, how, size);
         let handler = NetHandler(Side::Rx(Box::new(receiver)));
-        let (lists, pulls, owes, rereads, is_asked) = ((0, 0), true, false, false, true);
-        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
+        Ok(Opened { pulls: true, ..Opened::of(handler) })
     }
 
     fn close(&mut self, _: &mut Io) {

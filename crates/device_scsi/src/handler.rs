@@ -126,8 +126,7 @@ impl Handler for ScsiHandler {
                 Kind::Request(Box::new(requests))
             }
         };
-        let (handler, rereads, is_asked) = (ScsiHandler(kind), false, true);
-        Ok(Opened { handler, lists, pulls, owes, rereads, is_asked })
+        Ok(Opened { lists, pulls, owes, ..Opened::of(ScsiHandler(kind)) })
     }
 
     fn close(&mut self, io: &mut Io) {
