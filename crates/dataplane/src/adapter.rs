@@ -24,12 +24,14 @@ use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 mod condition;
+mod connection;
 mod ended;
 mod event;
 #[cfg(feature = "sim")]
 mod simulated;
 
 pub(crate) use condition::Condition;
+use connection::Connection;
 use ended::Ended;
 use event::{Event, Watch};
 
@@ -325,8 +327,7 @@ struct Inner {
     /// What it is about to become.
     coming: Mutex<Option<AdapterSpec>>,
     condition: Arc<Mutex<Condition>>,
-    /// The client's socket, to be shut down from outside.
-    stream: Mutex<Option<UnixStream>>,
+    connection: Connection,
     attendance: Mutex<Attendance>,
 }
 
@@ -390,7 +391,7 @@ impl Adapter {
                 next: Mutex::new(None),
                 coming: Mutex::new(None),
                 condition,
-                stream: Mutex::new(None),
+                connection: Connection::default(),
                 attendance: Mutex::new(attendance),
             }
         });
@@ -526,12 +527,10 @@ impl Adapter {
         let before = std::mem::replace(&mut attendance.removed, true);
         assert!(!before, "an adapter is removed once");
         attendance.wake();
-        if let Some(stream) = &*locked(&inner.stream) {
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        }
         // Nobody waits for an attempt: its thread will find the adapter gone.
         let thread = attendance.thread.take().filter(|_| !attendance.calling);
         drop(attendance);
+        inner.connection.end();
         let joined = thread.map(JoinHandle::join).transpose();
         assert!(joined.is_ok(), "a panic ends the process");
         inner.entry.close();
@@ -690,7 +689,7 @@ impl Inner {
         let shared = Arc::clone(&locked(&self.shared));
         // Out of descriptors: this client has to go, the adapter stays for the next one.
         let Ok(watched) = stream.try_clone() else { return };
-        *locked(&self.stream) = stream.try_clone().ok();
+        self.connection.begins(&stream);
         let client = peer(&stream);
         let connections = locked(&self.condition).come(client);
         shared.journal.connected(client, connections);
@@ -718,7 +717,7 @@ impl Inner {
                 }
             }
         };
-        *locked(&self.stream) = None;
+        self.connection.is_left();
         *locked(&shared.backend) = None;
         let removed = matches!(ended, Ended::Removed);
         shared.queues().end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });

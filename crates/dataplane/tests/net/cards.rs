@@ -1,5 +1,7 @@
 //! Network cards: frames between clients, on one channel and on two.
 
+use std::time::Duration;
+
 use crate::common::Server;
 use crate::common::net::{Client, How, OFFLOADS, PLAIN, mac, wait};
 use partition::net::{HEADER_BYTES, feature};
@@ -413,6 +415,32 @@ fn traffic_goes_on_after_a_data_plane_was_killed() {
             assert_eq!(b.pairs[0].rx.outstanding(), 80, "no buffer is lost or doubled");
         }
     }
+}
+
+#[test]
+fn a_client_whose_adapter_is_removed_finds_its_rings_at_rest() {
+    let server = Server::new(1);
+    let mut late = 0;
+    for _ in 0..200 {
+        let mut client = server.client(1, How::default(), |_| ());
+        let frame = client.frame(mac(2), 1, 60);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.must(Request::RemoveAdapter { name: "ent1".to_owned() }));
+            let tx = &mut client.pairs[0].tx;
+            while !client.session.closed_within(Duration::ZERO).unwrap() {
+                tx.reap().unwrap();
+                while tx.add(&PLAIN, &frame).unwrap() {}
+                tx.publish().unwrap();
+            }
+            // QEMU uses the ring itself from now on.
+            tx.reap().unwrap();
+            let before = tx.outstanding();
+            std::thread::sleep(Duration::from_millis(5));
+            tx.reap().unwrap();
+            late += before - tx.outstanding();
+        });
+    }
+    assert_eq!(late, 0, "frames that were used by both");
 }
 
 /// A frame arrived whole; its number.
