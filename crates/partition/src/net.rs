@@ -37,6 +37,10 @@ pub mod feature {
     pub const HOST_TSO6: u64 = 1 << 12;
     /// A frame may come in several buffers.
     pub const MRG_RXBUF: u64 = 1 << 15;
+    /// TCP with ECN may come uncut, where TCP without may.
+    pub const GUEST_ECN: u64 = 1 << 9;
+    /// It may be sent uncut.
+    pub const HOST_ECN: u64 = 1 << 13;
     /// More than one pair of queues.
     pub const MQ: u64 = 1 << 22;
 
@@ -59,6 +63,8 @@ pub mod feature {
         | GUEST_TSO6
         | HOST_TSO4
         | HOST_TSO6
+        | GUEST_ECN
+        | HOST_ECN
         | MRG_RXBUF
         | MQ
         | feature::IN_ORDER

@@ -6,6 +6,7 @@ mod common;
 mod failover;
 mod namespaces;
 mod packet;
+mod pairs;
 mod port;
 mod tap;
 mod thread;

@@ -26,7 +26,7 @@ fn uplink() -> UplinkSpec {
 }
 
 /// The world outside.
-struct World {
+pub(super) struct World {
     opened: xdp::Opened,
     rings: Rings,
     came: Vec<Vec<u8>>,
@@ -43,14 +43,14 @@ impl World {
         World::at("v1")
     }
 
-    fn at(interface: &str) -> World {
+    pub(super) fn at(interface: &str) -> World {
         let opened = xdp::open(interface).unwrap();
         let queue = &opened.queues[0];
         let rings = Rings::new(queue.socket.as_fd(), &queue.memory).unwrap();
         World { opened, rings, came: Vec::new() }
     }
 
-    fn send(&mut self, frame: &[u8]) {
+    pub(super) fn send(&mut self, frame: &[u8]) {
         wait("room", || {
             self.tell();
             let room = self.rings.room(frame.len())?;
@@ -70,7 +70,7 @@ impl World {
     }
 
     /// The next frame, if one comes in this time.
-    fn receive_within(&mut self, time: Duration) -> Option<Vec<u8>> {
+    pub(super) fn receive_within(&mut self, time: Duration) -> Option<Vec<u8>> {
         let end = Instant::now() + time;
         while self.came.is_empty() {
             let mut received = Received::default();
