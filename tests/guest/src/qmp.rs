@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -36,6 +38,34 @@ impl Qmp {
         qmp.read()?;
         qmp.execute("qmp_capabilities", json!({}))?;
         Ok(qmp)
+    }
+
+    /// QEMU's process.
+    pub(crate) fn process(&self) -> Result<Pid> {
+        let who = socket_peercred(self.stream.get_ref()).context("cannot ask who QEMU is")?;
+        Ok(who.pid)
+    }
+
+    /// Descriptor chains that a queue's driver has made available and the device has not used, as the rings in the guest's memory say. Of a
+    /// card with one pair of queues.
+    pub(crate) fn outstanding(&mut self, path: &str, queue: u16) -> Result<u16> {
+        let about = json!({ "path": path, "queue": queue });
+        // The command without `vhost` asks the back end for a number, which stops the queue.
+        let rings = self.execute("x-query-virtio-vhost-queue-status", about)?;
+        let [available, used] = ["avail-phys", "used-phys"].map(|ring| {
+            let address = rings[ring].as_u64().with_context(|| format!("no {ring}: {rings}"))?;
+            self.word(address + 2)
+        });
+        Ok(available?.wrapping_sub(used?))
+    }
+
+    /// 16 bits of the guest's memory.
+    fn word(&mut self, address: u64) -> Result<u16> {
+        let line = json!({ "command-line": format!("xp /1hx {address:#x}") });
+        let said = self.execute("human-monitor-command", line)?;
+        let word = said.as_str().and_then(|said| said.trim().rsplit_once(": 0x"));
+        word.and_then(|(_, word)| u16::from_str_radix(word, 16).ok())
+            .with_context(|| format!("no word of memory: {said}"))
     }
 
     /// Runs a command and returns its `return` value.

@@ -5,6 +5,7 @@ mod disk;
 mod fault;
 mod fc;
 mod fence;
+mod kills;
 mod net;
 mod peer;
 mod pool;
@@ -149,6 +150,21 @@ pub(crate) const MORE: &[Scenario] = &[
         name: "pool",
         about: "a mirrored thin LU carries verified data while a PV fails and returns, PVs come, it is rolled back, its pool fills up and is extended, and both processes are killed",
         run: pool::mirror,
+    },
+    Scenario {
+        name: "network-kills",
+        about: "a data plane is killed a hundred times under two network cards that exchange packets: all of their buffers are there afterwards",
+        run: kills::installed,
+    },
+    Scenario {
+        name: "network-kills-later",
+        about: "the same under a QEMU that connects SCSI adapters again",
+        run: kills::later,
+    },
+    Scenario {
+        name: "disk-kills",
+        about: "the same under disks of all kinds, which are written and compared meanwhile",
+        run: kills::disks,
     },
     Scenario {
         name: "control-plane-crash",

@@ -65,6 +65,12 @@ impl Trunkline {
         command
     }
 
+    /// The network namespace of the server.
+    pub(crate) fn namespace(&self) -> Result<File> {
+        File::open(format!("/proc/{}/ns/net", self.control.id()))
+            .context("cannot open the server's namespace")
+    }
+
     /// A path in the server's folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -89,9 +89,8 @@ const SCRIPT_KINDS: &str = "
     done
     echo verified=$disks";
 
-/// A block device, a virtual Fibre Channel adapter and a virtual SCSI adapter, all under load when the data plane is killed; the last time, its disks
-/// can be opened only seconds later.
-pub(crate) fn every_kind(world: &World) -> Result<()> {
+/// A guest with a block device, a virtual Fibre Channel disk and a virtual SCSI disk, all slow.
+pub(super) fn every_kind_of_disk(world: &World) -> Result<(Trunkline, Guest<'_>)> {
     let mut server = Trunkline::start(&world.server)?;
     for name in ["block", "fc", "scsi"] {
         server.slow_volume(name, 32)?;
@@ -109,6 +108,12 @@ pub(crate) fn every_kind(world: &World) -> Result<()> {
         .disk(Disk::new(disk, 2).reconnecting())
         .adapter(fc)
         .adapter(server.scsi_adapter("vhost1", 2)?);
+    Ok((server, guest))
+}
+
+/// All of them under load when the data plane is killed; the last time, its disks can be opened only seconds later.
+pub(crate) fn every_kind(world: &World) -> Result<()> {
+    let (mut server, guest) = every_kind_of_disk(world)?;
     let outcome = guest.run_with(SCRIPT_KINDS, LIMIT, |_, _| {
         crashes(&mut server)?;
         server.crash_data_plane_and_lock(Duration::from_secs(4))

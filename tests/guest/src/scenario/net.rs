@@ -1,7 +1,6 @@
 //! What guests see of a network.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -12,6 +11,21 @@ use crate::trunkline::Trunkline;
 use anyhow::{Context as _, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// `transfer` sends a file to the other card. TCP, with what the driver leaves to the other side: checksums and segments.
+pub(super) const TRANSFER: &str = "
+    head -c 16m /dev/urandom >/tmp/sent
+    mkfifo /tmp/hold
+    exec 3<>/tmp/hold
+    transfer() {
+        # Its input stays open: at the end of that it would hang up.
+        there nc -l -p 5001 <&3 >/tmp/received &
+        listener=$!
+        sleep 1
+        nc 192.0.2.2 5001 </tmp/sent
+        wait $listener
+        [ \"$(md5sum </tmp/sent)\" = \"$(md5sum </tmp/received)\" ] || fail \"other bytes arrived, $(wc -c </tmp/received) of $(wc -c </tmp/sent)\"
+    }";
 
 /// Two network cards, each alone in a namespace, so that what one sends goes through the server.
 const SCRIPT: &str = "
@@ -30,19 +44,6 @@ const SCRIPT: &str = "
     ping -c 5 -s 1472 -W 5 192.0.2.2 >/tmp/ping || fail \"$(cat /tmp/ping)\"
     # More than one packet: fragments.
     ping -c 3 -s 8000 -W 5 192.0.2.2 >/tmp/ping || fail \"$(cat /tmp/ping)\"
-    # TCP, with what the driver leaves to the other side: checksums and segments.
-    head -c 16m /dev/urandom >/tmp/sent
-    mkfifo /tmp/hold
-    exec 3<>/tmp/hold
-    transfer() {
-        # Its input stays open: at the end of that it would hang up.
-        there nc -l -p 5001 <&3 >/tmp/received &
-        listener=$!
-        sleep 1
-        nc 192.0.2.2 5001 </tmp/sent
-        wait $listener
-        [ \"$(md5sum </tmp/sent)\" = \"$(md5sum </tmp/received)\" ] || fail \"other bytes arrived, $(wc -c </tmp/received) of $(wc -c </tmp/sent)\"
-    }
     transfer
     step killed
     within 30 ping -c 1 -W 1 192.0.2.2 >/dev/null
@@ -59,24 +60,15 @@ pub(crate) fn exchange(world: &World) -> Result<()> {
         let name = format!("ent{index}");
         let mac = format!("02:00:5e:00:00:0{}", index + 1);
         let socket = server.network_card(&name, &mac, "")?;
-        guest = with_card(guest, &name, &mac, &socket, pairs);
+        guest = guest.card(&name, &mac, &socket, pairs);
         macs.push(mac);
     }
-    let transcript = guest.run_with(SCRIPT, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
+    let script = format!("{TRANSFER}{SCRIPT}");
+    let transcript = guest.run_with(&script, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
     ensure!(transcript.value("mac")? == macs[0], "another address\n{}", transcript.report());
     let stats = server.cli(&["stats", "ent1", "-o", "json"])?;
     ensure!(stats.contains("rx_frames"), "nothing was counted: {stats}");
     Ok(())
-}
-
-/// A guest with a network card of so many pairs of queues.
-fn with_card<'a>(guest: Guest<'a>, name: &str, mac: &str, socket: &Path, pairs: u16) -> Guest<'a> {
-    let chardev = format!("socket,id={name},path={},reconnect=1", socket.display());
-    let netdev = format!("vhost-user,id={name}-net,chardev={name},queues={pairs}");
-    let several = if pairs > 1 { ",mq=on" } else { "" };
-    // QEMU 7.2 without KVM dies of a null pointer at the start of a vhost-user card that has MSI-X.
-    let device = format!("virtio-net-pci,netdev={name}-net,mac={mac}{several},vectors=0,romfile=");
-    guest.qemu(&["-chardev", &chardev, "-netdev", &netdev, "-device", &device])
 }
 
 /// One card. What has no tag goes to 192.0.2.1, what is of VLAN 20 to 198.51.100.1.
@@ -96,7 +88,7 @@ END
     # busy machine, turns the next one away: each direction has its own.
     stream() {
         for back in '-p 5201' '-p 5202 -R'; do
-            iperf3 -c $1 -t 3 -P 2 $back >/tmp/iperf 2>&1 || fail \"$(cat /tmp/iperf)\"
+            iperf3 -c $1 -t 1 -P 2 $back >/tmp/iperf 2>&1 || fail \"$(cat /tmp/iperf)\"
             echo \"to $1 $back: $(awk '/SUM.*receiver/ { print $6, $7 }' /tmp/iperf)\"
         done
     }
@@ -119,9 +111,9 @@ END
         stream $host
     done
     # A stream goes on when the data plane dies.
-    iperf3 -c 192.0.2.1 -p 5203 -t 20 >/tmp/held 2>&1 &
+    iperf3 -c 192.0.2.1 -p 5203 -t 14 >/tmp/held 2>&1 &
     held=$!
-    sleep 3
+    sleep 2
     step killed
     sleep 5
     step killed
@@ -196,7 +188,7 @@ pub(crate) fn uplink(world: &World) -> Result<()> {
         let mac = "02:00:5e:00:00:01";
         let socket = server.network_card("ent0", mac, "--vlans 20")?;
         let _outside = outside(&server)?;
-        let guest = with_card(Guest::new(&world.kit), "ent0", mac, &socket, 2);
+        let guest = Guest::new(&world.kit).card("ent0", mac, &socket, 2);
         let script = format!("MTU={mtu}\n{OUTSIDE}");
         let transcript = guest.run_with(&script, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
         let lines = transcript.output.lines().filter(|line| line.starts_with("to "));
