@@ -333,7 +333,7 @@ fn what_one_leaves_out_the_other_does_or_gets_inside() {
         ip(&format!("link add {pair}0 mtu 9000 type veth peer name {pair}1 mtu 9000"));
         ["0", "1"].iter().for_each(|end| ip(&format!("link set {pair}{end} up")));
     }
-    for channels in [1, 2] {
+    for (channels, thread) in [(1, false), (2, false), (2, true)] {
         let server = Server::new(channels);
         let mut ports: Vec<Port> = Vec::new();
         for (number, set) in (1..).zip(sets()) {
@@ -346,8 +346,13 @@ fn what_one_leaves_out_the_other_does_or_gets_inside() {
         for (kind, name) in
             [(UplinkKind::Tap, "up0"), (UplinkKind::Packet, "p0"), (UplinkKind::Xdp, "x0")]
         {
-            let spec =
-                UplinkSpec { kind, mtu: 9000, vids: vec![20], ..UplinkSpec::on("net", name) };
+            let spec = UplinkSpec {
+                kind,
+                thread,
+                mtu: 9000,
+                vids: vec![20],
+                ..UplinkSpec::on("net", name)
+            };
             server.must(Request::PutUplink(spec));
         }
         let stations = [
