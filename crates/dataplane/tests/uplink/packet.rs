@@ -25,31 +25,40 @@ fn uplink() -> UplinkSpec {
 }
 
 /// The world outside.
-struct World(File);
+pub(super) struct World(File);
 
 impl World {
-    /// Behind a bridge that knows no VLANs, at the other end of a pair of interfaces.
+    /// At the other end of a pair of interfaces.
     fn new() -> World {
         quiet();
         ip("link add v0 type veth peer name v1");
-        let tap = memory::tap::open("t0", 1500).unwrap();
-        ip("link add br0 type bridge mcast_snooping 0");
-        for port in ["v1", "t0"] {
-            ip(&format!("link set {port} master br0"));
-        }
-        for name in ["v0", "v1", "br0"] {
-            ip(&format!("link set {name} up"));
-        }
-        World(File::from(tap))
+        ip("link set v0 up");
+        World::behind("br0", "v1", "t0", 1500)
     }
 
-    fn send(&mut self, header: &[u8], frame: &[u8]) {
+    /// Behind a bridge that knows no VLANs, whose other port is that interface.
+    pub(super) fn behind(bridge: &str, port: &str, tap: &str, mtu: u16) -> World {
+        let file = File::from(memory::tap::open(tap, mtu).unwrap());
+        ip(&format!("link add {bridge} mtu {mtu} type bridge mcast_snooping 0"));
+        for interface in [port, tap] {
+            ip(&format!("link set {interface} master {bridge}"));
+        }
+        for interface in [port, tap, bridge] {
+            ip(&format!("link set {interface} up"));
+        }
+        World(file)
+    }
+
+    pub(super) fn send(&mut self, header: &[u8], frame: &[u8]) {
         let all = [header, frame].concat();
         assert_eq!(self.0.write(&all).unwrap(), all.len());
     }
 
     /// The next frame and its net header, if one comes in this time.
-    fn receive_within(&mut self, time: Duration) -> Option<([u8; HEADER_BYTES], Vec<u8>)> {
+    pub(super) fn receive_within(
+        &mut self,
+        time: Duration,
+    ) -> Option<([u8; HEADER_BYTES], Vec<u8>)> {
         let end = Instant::now() + time;
         let mut room = vec![0; 70_000];
         loop {

@@ -10,14 +10,12 @@
 //! nothing left out that its receiver did not offer to do, and all of them together say what was sent. The same is tried without ports, for more ways of
 //! changing tags, in `crates/switch/src/edit/tests.rs`.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::Server;
 use crate::common::net::{Client, How, PLAIN, frame, ip, mac, quiet, wait};
-use crate::common::segments::{MSS, pattern, sum};
-use crate::xdp;
+use crate::common::segments::{MSS, filled, pattern, sum};
+use crate::{packet, xdp};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use partition::net::{HEADER_BYTES, feature};
 use protocol::message::{Request, UplinkKind, UplinkSpec};
@@ -100,7 +98,7 @@ fn takes(set: Offloads, kind: Kind) -> bool {
 const SEQUENCE: u32 = u32::MAX - 2500;
 
 /// One that is made by etherparse, with these tags, and its net header.
-fn packet(kind: Kind, (from, to): (u8, u8), tags: &[[u8; 4]]) -> ([u8; HEADER_BYTES], Vec<u8>) {
+fn made(kind: Kind, (from, to): (u8, u8), tags: &[[u8; 4]]) -> ([u8; HEADER_BYTES], Vec<u8>) {
     let ethernet = PacketBuilder::ethernet2(mac(from), mac(to));
     let network = match kind.v4 {
         true => ethernet.ipv4([10, 0, 0, from], [10, 0, 0, to], 64),
@@ -162,17 +160,15 @@ fn pseudo(frame: &[u8], kind: Kind) -> Vec<u8> {
 enum Station {
     Client(Box<Client>),
     /// Behind a bridge of the host.
-    Bridge(File),
+    Bridge(packet::World),
     Wire(Box<xdp::World>),
 }
 
 struct Port {
     number: u8,
     station: Station,
-    /// What this station may leave to others.
-    may: Offloads,
-    /// What it offered to do for others.
-    does: Offloads,
+    /// What this station may leave to others, and has offered to do for them.
+    offloads: Offloads,
 }
 
 const ALL: Offloads = Offloads { sum: true, tso4: true, tso6: true, ecn: true, uso: true };
@@ -182,10 +178,7 @@ impl Port {
     fn send(&mut self, header: &[u8; HEADER_BYTES], frame: &[u8]) {
         match &mut self.station {
             Station::Client(client) => client.send(header, frame),
-            Station::Bridge(file) => {
-                let all = [&header[..], frame].concat();
-                assert_eq!(file.write(&all).unwrap(), all.len());
-            }
+            Station::Bridge(world) => world.send(header, frame),
             Station::Wire(world) => world.send(frame),
         }
     }
@@ -194,24 +187,7 @@ impl Port {
         match &mut self.station {
             Station::Client(client) => client.receive_within(time).map(|it| (it.header, it.frame)),
             Station::Wire(world) => world.receive_within(time).map(|frame| (PLAIN, frame)),
-            Station::Bridge(file) => {
-                let end = Instant::now() + time;
-                let mut room = vec![0; 70_000];
-                loop {
-                    match file.read(&mut room) {
-                        Ok(bytes) => {
-                            let (header, frame) = room[..bytes].split_first_chunk().unwrap();
-                            return Some((*header, frame.to_vec()));
-                        }
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                        Err(error) => panic!("{error}"),
-                    }
-                    if Instant::now() > end {
-                        return None;
-                    }
-                    std::thread::sleep(Duration::from_micros(50));
-                }
-            }
+            Station::Bridge(world) => world.receive_within(time),
         }
     }
 
@@ -221,7 +197,7 @@ impl Port {
 
     /// What came says what was sent, uncut if it has to be.
     fn check(&mut self, kind: Kind, from: u8, tags: &[[u8; 4]], must_be_uncut: bool) {
-        let (sent, expected) = (packet(kind, (from, self.number), tags).1, payload(kind));
+        let (sent, expected) = (made(kind, (from, self.number), tags).1, payload(kind));
         let mut whole: Vec<u8> = Vec::new();
         while whole.len() < expected.len() {
             let (header, mut frame) =
@@ -229,23 +205,20 @@ impl Port {
             let headers = sent.len() - expected.len();
             let l2 = 14 + 4 * tags.len();
             assert_eq!(frame[..l2], sent[..l2], "addresses and tags");
-            frame.drain(12..12 + 4 * tags.len());
-            let l4 = if kind.v4 { 34 } else { 54 };
             if header[0] & 1 != 0 {
-                assert!(self.does.sum, "it takes none without its checksum");
-                let half =
-                    |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
-                assert_eq!(half(6), l4 + 4 * tags.len(), "where the checksum begins");
-                assert_eq!(half(8), if kind.tcp { 16 } else { 6 }, "where it is");
-                let checksum = sum(&frame[l4..]);
-                frame[l4 + half(8)..l4 + half(8) + 2].copy_from_slice(&checksum.to_be_bytes());
+                assert!(self.offloads.sum, "it takes none without its checksum");
+                let field: u16 = if kind.tcp { 16 } else { 6 };
+                assert_eq!(header[8..10], field.to_le_bytes(), "where it is");
             }
+            let l4 = if kind.v4 { 34 } else { 54 };
+            frame = filled(&header, frame, l4 + 4 * tags.len());
+            frame.drain(12..12 + 4 * tags.len());
             if header[1] == 0 {
                 assert!(!must_be_uncut, "it was cut for who takes it as it is");
                 assert!(frame.len() - (headers - 4 * tags.len()) <= MSS);
             } else {
                 assert!(
-                    header[0] & 1 != 0 && takes(self.does, kind) && kind.uncut,
+                    header[0] & 1 != 0 && takes(self.offloads, kind) && kind.uncut,
                     "it takes none uncut"
                 );
                 assert_eq!(header[4..6], (MSS as u16).to_le_bytes(), "bytes of each segment");
@@ -313,18 +286,6 @@ const TAGS: [&[[u8; 4]]; 4] = [
     &[[0x88, 0xa8, 0, 7], [0x81, 0, 0, 5]],
 ];
 
-fn bridge(name: &str, port: &str, tap: &str) -> File {
-    let file = File::from(memory::tap::open(tap, 9000).unwrap());
-    ip(&format!("link add {name} mtu 9000 type bridge mcast_snooping 0"));
-    for interface in [port, tap] {
-        ip(&format!("link set {interface} master {name}"));
-    }
-    for interface in [port, tap, name] {
-        ip(&format!("link set {interface} up"));
-    }
-    file
-}
-
 #[test]
 #[ignore = "in a namespace"]
 fn what_one_leaves_out_the_other_does_or_gets_inside() {
@@ -336,12 +297,12 @@ fn what_one_leaves_out_the_other_does_or_gets_inside() {
     for (channels, thread) in [(1, false), (2, false), (2, true)] {
         let server = Server::new(channels);
         let mut ports: Vec<Port> = Vec::new();
-        for (number, set) in (1..).zip(sets()) {
-            let how = How { without: set.without(), ..How::default() };
+        for (number, offloads) in (1..).zip(sets()) {
+            let how = How { without: offloads.without(), ..How::default() };
             let client =
                 server.client(number, how, |card| (card.vids, card.mtu) = (vec![20], 9000));
             let station = Station::Client(Box::new(client));
-            ports.push(Port { number, station, may: set, does: set });
+            ports.push(Port { number, station, offloads });
         }
         for (kind, name) in
             [(UplinkKind::Tap, "up0"), (UplinkKind::Packet, "p0"), (UplinkKind::Xdp, "x0")]
@@ -356,24 +317,24 @@ fn what_one_leaves_out_the_other_does_or_gets_inside() {
             server.must(Request::PutUplink(spec));
         }
         let stations = [
-            (Station::Bridge(bridge("br0", "up0", "t0")), ALL),
-            (Station::Bridge(bridge("br1", "p1", "t1")), ALL),
+            (Station::Bridge(packet::World::behind("br0", "up0", "t0", 9000)), ALL),
+            (Station::Bridge(packet::World::behind("br1", "p1", "t1", 9000)), ALL),
             (Station::Wire(Box::new(xdp::World::at("x1"))), NONE),
         ];
-        for (number, (station, set)) in (101..).zip(stations) {
-            ports.push(Port { number, station, may: set, does: set });
+        for (number, (station, offloads)) in (101..).zip(stations) {
+            ports.push(Port { number, station, offloads });
         }
         greet(&mut ports);
         for from in 0..ports.len() {
             for to in (0..ports.len()).filter(|to| *to != from) {
                 for tags in TAGS {
-                    for kind in kinds(ports[from].may) {
+                    for kind in kinds(ports[from].offloads) {
                         let (number, target) = (ports[from].number, ports[to].number);
-                        let (header, frame) = packet(kind, (number, target), tags);
+                        let (header, frame) = made(kind, (number, target), tags);
                         println!("{number} to {target}: {kind:?} {tags:?}");
                         ports[from].send(&header, &frame);
                         let clients = ports[from].is_client() && ports[to].is_client();
-                        let uncut = clients && kind.uncut && takes(ports[to].does, kind);
+                        let uncut = clients && kind.uncut && takes(ports[to].offloads, kind);
                         ports[to].check(kind, number, tags, uncut);
                     }
                 }
