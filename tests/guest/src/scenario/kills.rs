@@ -1,8 +1,8 @@
 //! A data plane that dies again and again under a guest: of its network cards no descriptor is lost or used twice, and of its disks no write.
 //!
-//! Between two deaths each data plane is followed by one that takes over in good order. A descriptor of a network card that came back twice would be found by the guest's driver, which says that it is no head and stops the queue. One that is lost is
-//! missing from what the device can use: while QEMU stands still no buffer is posted, and as many frames as there are in the ring must be delivered,
-//! not one less.
+//! Between two deaths each data plane is followed by one that takes over in good order. A descriptor of a network card that came back twice would be found
+//! by the guest's driver, which says that it is no head and stops the queue. One that is lost is missing from what the device can use: while QEMU stands
+//! still no buffer is posted, and as many frames as there are in the ring must be delivered, not one less.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
@@ -31,23 +31,16 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// For one thing to come about, on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// In a network namespace nothing is sent that is not asked for.
+const QUIET: &str = "for all in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >$all; done";
+
 const SCRIPT: &str = "
-    # Nothing is sent that is not asked for.
-    for all in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >$all; done
-    unshare -n sh -c 'for all in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >$all; done; sleep 100000' &
-    other=$!
-    there() { nsenter -t $other -n \"$@\"; }
-    within 10 there true
-    sleep 1
-    ip link set eth1 netns $other
-    ip addr add 192.0.2.1/24 dev eth0
-    ip link set eth0 up
-    there ip addr add 192.0.2.2/24 dev eth1
-    there ip link set eth1 up
+    sh -c \"$QUIET\"
+    there sh -c \"$QUIET\"
+    connect
     # Three questions for a neighbour may all fall into times without a data plane; who sends would be told that there is none.
     arp -i eth0 -s 192.0.2.2 02:00:5e:00:00:02
     there arp -i eth1 -s 192.0.2.1 02:00:5e:00:00:01
-    within 30 ping -c 1 -W 1 192.0.2.2 >/dev/null
     there iperf3 -s >/dev/null 2>&1 &
     within 30 iperf3 -c 192.0.2.2 -n 1000 >/dev/null 2>&1
     {
@@ -82,8 +75,7 @@ fn run(world: &World, mut guest: Guest<'_>) -> Result<()> {
     }
     let mut server = Trunkline::start_apart(&world.server)?;
     server.order("network create net0")?;
-    let quiet = "for all in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >$all; done";
-    command::output(server.beside("sh").args(["-c", quiet]))?;
+    command::output(server.beside("sh").args(["-c", QUIET]))?;
     server.order("uplink create up0 --network net0")?;
     command::output(server.beside("ip").args(["addr", "add", "192.0.2.9/24", "dev", "up0"]))?;
     for (number, name) in CARDS.iter().enumerate() {
@@ -92,7 +84,7 @@ fn run(world: &World, mut guest: Guest<'_>) -> Result<()> {
         guest = guest.card(name, &mac, &socket, 1);
     }
     let mut times = Vec::new();
-    let script = format!("{}{SCRIPT}", net::TRANSFER);
+    let script = format!("QUIET='{QUIET}'{}{SCRIPT}", net::CARDS_APART);
     let transcript = guest.run_with(&script, LIMIT, |step, qmp| match step {
         "kills" => {
             times = kills(&mut server, &FRAMES).with_context(|| server.log())?;

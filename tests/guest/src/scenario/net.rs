@@ -12,8 +12,22 @@ use anyhow::{Context as _, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// `transfer` sends a file to the other card. TCP, with what the driver leaves to the other side: checksums and segments.
-pub(super) const TRANSFER: &str = "
+/// Two network cards, each alone in a namespace, so that what one sends goes through the server: `there` runs a command beside the other one, `connect`
+/// sets both up, and `transfer` sends a file to the other one, by TCP with what the driver leaves to the other side: checksums and segments.
+pub(super) const CARDS_APART: &str = "
+    unshare -n sleep 100000 &
+    other=$!
+    there() { nsenter -t $other -n \"$@\"; }
+    within 10 there true
+    sleep 1
+    ip link set eth1 netns $other
+    connect() {
+        ip addr add 192.0.2.1/24 dev eth0
+        ip link set eth0 up
+        there ip addr add 192.0.2.2/24 dev eth1
+        there ip link set eth1 up
+        within 30 ping -c 1 -W 1 192.0.2.2 >/dev/null
+    }
     head -c 16m /dev/urandom >/tmp/sent
     mkfifo /tmp/hold
     exec 3<>/tmp/hold
@@ -27,20 +41,9 @@ pub(super) const TRANSFER: &str = "
         [ \"$(md5sum </tmp/sent)\" = \"$(md5sum </tmp/received)\" ] || fail \"other bytes arrived, $(wc -c </tmp/received) of $(wc -c </tmp/sent)\"
     }";
 
-/// Two network cards, each alone in a namespace, so that what one sends goes through the server.
 const SCRIPT: &str = "
-    unshare -n sleep 100000 &
-    other=$!
-    there() { nsenter -t $other -n \"$@\"; }
-    within 10 there true
-    sleep 1
-    ip link set eth1 netns $other
     echo mac=$(cat /sys/class/net/eth0/address)
-    ip addr add 192.0.2.1/24 dev eth0
-    ip link set eth0 up
-    there ip addr add 192.0.2.2/24 dev eth1
-    there ip link set eth1 up
-    within 30 ping -c 1 -W 1 192.0.2.2 >/dev/null
+    connect
     ping -c 5 -s 1472 -W 5 192.0.2.2 >/tmp/ping || fail \"$(cat /tmp/ping)\"
     # More than one packet: fragments.
     ping -c 3 -s 8000 -W 5 192.0.2.2 >/tmp/ping || fail \"$(cat /tmp/ping)\"
@@ -63,7 +66,7 @@ pub(crate) fn exchange(world: &World) -> Result<()> {
         guest = guest.card(&name, &mac, &socket, pairs);
         macs.push(mac);
     }
-    let script = format!("{TRANSFER}{SCRIPT}");
+    let script = format!("{CARDS_APART}{SCRIPT}");
     let transcript = guest.run_with(&script, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
     ensure!(transcript.value("mac")? == macs[0], "another address\n{}", transcript.report());
     let stats = server.cli(&["stats", "ent1", "-o", "json"])?;
