@@ -317,9 +317,7 @@ impl PoolHandle {
     ///
     /// It has no room there, or shares what it holds.
     pub fn set_tier(&self, lu: u32, tier: u8) -> Result<(), PoolError> {
-        let (shared, request) = (Arc::clone(&self.shared), Request::SetTier { lu, tier });
-        let set = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
-        set.map(drop).map_err(|fault| {
+        self.core(Request::SetTier { lu, tier })?.map(drop).map_err(|fault| {
             let help = match fault {
                 Fault::NoSpace => "add a PV to that tier, or remove LUs from it",
                 Fault::SharesTier | Fault::MirrorTier => "until then leave it where it is",
@@ -335,9 +333,7 @@ impl PoolHandle {
     ///
     /// It is too late.
     pub fn keep_pv(&self, pv: &PvView) -> Result<(), PoolError> {
-        let (shared, request) = (Arc::clone(&self.shared), Request::KeepPv { pv: pv.space.pv });
-        let kept = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
-        kept.map(drop).map_err(|fault| {
+        self.core(Request::KeepPv { pv: pv.space.pv })?.map(drop).map_err(|fault| {
             let what = format!("PV {} does not stay: {fault}", pv.path.display());
             PoolError::new(what, "add it again when it is removed")
         })
@@ -347,6 +343,12 @@ impl PoolHandle {
     #[must_use]
     pub fn gone(&self) -> u64 {
         self.shared.gone.load(SeqCst)
+    }
+
+    /// What the core says to a request.
+    pub(crate) fn core(&self, request: Request) -> Result<Result<Reply, Fault>, PoolError> {
+        let shared = Arc::clone(&self.shared);
+        ask(&self.inbox, |reply| Message::Core(shared, request, reply))
     }
 
     /// An LU as a volume, made first where that is wanted, and what it is known by.
@@ -404,8 +406,19 @@ impl PoolHandle {
                 fail(format!("in pool {}: {fault}", self.shared.name), "see `trunkline pool show`")
             }
         })?;
-        let bytes = size(&table, spec.bytes, lu.identity.as_ref());
         let number = table.number;
+        let chunks = spec.bytes.map_or(0, chunks_for);
+        if lu.snapshot.is_some() && chunks > table.chunks() {
+            // A clone is made as large as its snapshot. Whoever wants it larger finds it so as soon as it is there, or not at all.
+            let grown = self.core(Request::Resize { lu: number, chunks });
+            let grown = grown.map_err(|error| fail(error.what, "restart the data plane"))?;
+            if let Err(fault) = grown {
+                let _ = self.core(Request::Delete { lu: number });
+                let what = format!("cannot be that much larger than its snapshot: {fault}");
+                return Err(fail(what, "choose a smaller size, or see `trunkline pool show`"));
+            }
+        }
+        let bytes = size(&table, spec.bytes, lu.identity.as_ref());
         let volume =
             LuVolume::new(spec, Arc::clone(&self.shared), table, Arc::clone(&self.inbox), bytes);
         Ok((block::wrapped(spec, Arc::new(volume))?, FileIdentity::Lu { pool, number, bytes }))
@@ -419,9 +432,7 @@ impl PoolHandle {
     pub fn remove_lus(&self, numbers: &[u32]) -> Result<(), PoolError> {
         let there = self.shared.view().lus;
         for number in numbers.iter().filter(|number| there.iter().any(|lu| lu.lu == **number)) {
-            let request = Request::Delete { lu: *number };
-            let shared = Arc::clone(&self.shared);
-            match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
+            match self.core(Request::Delete { lu: *number })? {
                 Ok(_) | Err(Fault::NoSuchLu) => {}
                 Err(fault) => {
                     let what = format!("LU {number} cannot be removed: {fault}");
@@ -443,9 +454,7 @@ impl PoolHandle {
             let what = format!("a snapshot of {} LUs at once", lus.len());
             return Err(PoolError::new(what, format!("name {GROUP_MAX} at most")));
         }
-        let request = Request::Snapshot { lus: Group::of(lus), asked };
-        let shared = Arc::clone(&self.shared);
-        match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
+        match self.core(Request::Snapshot { lus: Group::of(lus), asked })? {
             Ok(Reply::Snapshots(made)) => Ok(made.iter().collect()),
             Ok(_) => Err(PoolError::new("no snapshot was made", "try again")),
             Err(fault) => Err(PoolError::new(
@@ -463,9 +472,7 @@ impl PoolHandle {
     pub fn snapshots_made(&self, lus: &[u32], asked: u64) -> Result<Vec<(u32, u32)>, PoolError> {
         let mut made = Vec::new();
         for lu in lus {
-            let request = Request::FindSnapshot { lu: *lu, asked };
-            let shared = Arc::clone(&self.shared);
-            match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {
+            match self.core(Request::FindSnapshot { lu: *lu, asked })? {
                 Ok(Reply::Snapshots(found)) => made.extend(found.iter().map(|made| (*lu, made))),
                 Ok(_) => {}
                 Err(fault) => {
@@ -500,10 +507,8 @@ impl PoolHandle {
             }
         }
         let (lus, snapshots): (Vec<u32>, Vec<u32>) = lus.iter().copied().unzip();
-        let shared = Arc::clone(&self.shared);
         let request = Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) };
-        let done = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
-        done.map(drop).map_err(|fault| {
+        self.core(request)?.map(drop).map_err(|fault| {
             let what = format!("it cannot be rolled back: {fault}");
             PoolError::new(what, "see `trunkline snapshot list`")
         })

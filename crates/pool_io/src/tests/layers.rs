@@ -287,6 +287,37 @@ fn an_lu_that_shares_grows_and_keeps_all_it_holds() {
     other.close();
 }
 
+/// Nobody sees it with another size first.
+#[test]
+fn a_clone_that_is_to_be_larger_than_its_snapshot_is_so_when_it_is_there() {
+    let place = Place::new(false, &[12]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, identity) = new_lu(&pool, CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(CHUNK_BYTES - 4096, &[1; 4096]).unwrap();
+    bench.close();
+    let snapshot = snapshot(&pool, &[number(&identity)])[0];
+    for wanted in [CHUNK_BYTES + 4096, 3 * CHUNK_BYTES] {
+        let (clone, identity) = clone_of(&pool, snapshot, wanted);
+        assert_eq!([clone.geometry().bytes, identity.bytes()], [wanted; 2]);
+        let mut bench = TestBench::new(&*clone, MEMORY);
+        let end = bench.read(CHUNK_BYTES - 4096, 8192).unwrap();
+        assert_eq!(end, [[1; 4096], [0; 4096]].concat());
+        bench.write(wanted - 4096, &[2; 4096]).unwrap();
+        assert_eq!(bench.read(wanted - 4096, 4096).unwrap(), [2; 4096]);
+        bench.close();
+    }
+    // One that cannot become as large leaves nothing.
+    let lus = |pool: &PoolHandle| pool.view().lus.iter().map(|lu| lu.lu).collect::<Vec<_>>();
+    let there = lus(&pool);
+    let (spec, lu) = lu_spec(1 << 60, false);
+    let refused = pool.open_lu(&spec, &LuSpec { snapshot: Some(snapshot), ..lu });
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("larger than its snapshot"), "{refused}");
+    assert_eq!(lus(&pool), there);
+}
+
 /// Who reads or overwrites what is there needs the pool's thread only once for each chunk, and for what it writes first.
 #[test]
 fn channels_read_and_overwrite_above_snapshots_by_themselves() {

@@ -5,9 +5,7 @@ use std::os::unix::fs::FileExt;
 use pool::format::SystemKind;
 
 use super::*;
-use crate::post::Message;
 use crate::rescue;
-use crate::thread::ask;
 
 /// Overwrites the pool's own blocks of a kind on all its PVs.
 fn destroy(place: &Place, kinds: &[SystemKind]) {
@@ -38,9 +36,7 @@ fn a_pool_without_its_journals_and_pages_is_made_again_from_home_records() {
         bench.write(chunk * CHUNK_BYTES + 8192, &[1 + chunk as u8; 4096]).unwrap();
     }
     // What home records say is from here.
-    let shared = Arc::clone(&pool.shared);
-    let checkpoint = pool::Request::Checkpoint;
-    ask(&pool.inbox, |reply| Message::Core(shared, checkpoint, reply)).unwrap().unwrap();
+    pool.core(pool::Request::Checkpoint).unwrap().unwrap();
     let busy = rescue(&place.spec.pvs, false).unwrap_err().to_string();
     assert!(busy.contains(&place.spec.pvs[0].display().to_string()), "{busy}");
     bench.close();

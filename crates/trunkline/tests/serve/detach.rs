@@ -56,6 +56,8 @@ fn a_clone_is_detached_and_an_lu_without_snapshots_is_what_it_was() {
     // A clone is as large as its snapshot, or larger.
     server.ok("snapshot create s2 --volumes lu0");
     refused(&server, "lu clone c2 s2 --size 130MiB", "is 201326592 bytes large");
+    refused(&server, "lu clone c2 s2 --size 1EiB", "larger than its snapshot");
+    refused(&server, "volume show c2", "no volume `c2`");
     server.ok("lu clone c2 s2 --size 256MiB");
     assert_eq!(size("c2"), serde_json::Value::from(256 << 20));
     server.ok("lu clone c3 s2");
