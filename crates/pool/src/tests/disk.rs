@@ -145,7 +145,9 @@ impl Disks {
         apply(&mut self.now, &write);
         self.number += 1;
         self.cached.push(Cached { number: self.number, write, durable });
-        self.settle();
+        if durable {
+            self.settle();
+        }
     }
 
     /// What a flush that begins now has to make durable.

@@ -49,7 +49,9 @@ fn compare(world: &mut World) -> Result<(), String> {
             world.oracle.judge(Death::Process, lu, at, &found).map(|()| found)
         });
         world.pool.last_leg = false;
-        if let Some(byte) = first?.iter().zip(&last?).position(|(one, two)| one != two) {
+        let (first, last) = (first?, last?);
+        if first != last {
+            let byte = first.iter().zip(&last).position(|(one, two)| one != two).unwrap_or(0);
             return Err(format!("the legs of LU {lu} differ in chunk {chunk}, byte {byte}"));
         }
     }

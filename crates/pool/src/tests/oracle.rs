@@ -410,28 +410,33 @@ impl Oracle {
         (at, bytes): (u64, &[u8]),
     ) -> Result<(), String> {
         let end = at + bytes.len() as u64;
-        let none = versions.iter().all(|version| version.end <= at || end <= version.from);
-        if none && bytes.iter().all(|byte| *byte == 0) {
-            return Ok(());
-        }
-        for (sector, at) in bytes.chunks(SECTOR).zip((at..).step_by(SECTOR)) {
+        // Between two bounds of versions, which are those of sectors, all is judged by the same.
+        let bounds = versions.iter().flat_map(|version| [version.from, version.end]);
+        let mut bounds: Vec<u64> = bounds.filter(|bound| (at + 1..end).contains(bound)).collect();
+        bounds.extend([at, end]);
+        bounds.sort_unstable();
+        for (&from, &end) in bounds.iter().zip(&bounds[1..]) {
             let covering =
-                || versions.iter().filter(|version| (version.from..version.end).contains(&at));
+                || versions.iter().filter(|version| (version.from..version.end).contains(&from));
             let counts = |version: &Version| match death {
                 Death::Process => version.answered,
                 Death::Power => version.flushed,
             };
             // Gone is what was over before something began that must be there.
             let gone = |over: u64| covering().any(|later| counts(later) && over < later.submitted);
-            let allowed = |version: &&Version| version.over.is_none_or(|over| !gone(over));
-            let zeros = *sector == [0; SECTOR];
-            let ok = (zeros && !gone(0))
-                || covering().filter(allowed).any(|version| {
-                    if version.zeros { zeros } else { sector == stamp(version.lu, version.tag) }
-                });
-            if !ok {
+            let may: Vec<&Version> =
+                covering().filter(|version| version.over.is_none_or(|over| !gone(over))).collect();
+            let zeros = !gone(0) || may.iter().any(|version| version.zeros);
+            let written = may.iter().filter(|version| !version.zeros);
+            let stamps: Vec<_> = written.map(|version| stamp(version.lu, version.tag)).collect();
+            let sectors = bytes[(from - at) as usize..(end - at) as usize].chunks(SECTOR);
+            let wrong = |sector: &[u8]| {
+                !(zeros && *sector == [0; SECTOR]) && stamps.iter().all(|stamp| sector != stamp)
+            };
+            if let Some((sector, at)) =
+                sectors.zip((from..).step_by(SECTOR)).find(|(sector, _)| wrong(sector))
+            {
                 let word = u64::from_le_bytes(sector[..8].try_into().unwrap());
-                let may: Vec<&Version> = covering().filter(allowed).collect();
                 return Err(format!(
                     "LU {lu} byte {at} (chunk {}) has {word:#x} after the death of {death:?}; zeros {}, or {may:?}",
                     at / CHUNK_BYTES,
