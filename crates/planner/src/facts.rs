@@ -13,6 +13,7 @@ pub use error::FactsError;
 pub use level::{Level, LevelError, Product, Verdict};
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use fabric::negotiate::Policy;
 use serde::{Deserialize, Serialize};
@@ -242,7 +243,11 @@ impl Facts {
     ///
     /// Never with the data files as they are: a test reads them all.
     pub fn builtin() -> Facts {
-        Facts::read_builtin().unwrap_or_else(|(file, error)| panic!("{file}: {error}"))
+        // Reading takes longer than most advice.
+        static BUILTIN: LazyLock<Facts> = LazyLock::new(|| {
+            Facts::read_builtin().unwrap_or_else(|(file, error)| panic!("{file}: {error}"))
+        });
+        BUILTIN.clone()
     }
 
     fn read_builtin() -> Result<Facts, (&'static str, FactsError)> {
