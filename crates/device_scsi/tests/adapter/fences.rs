@@ -1,15 +1,13 @@
 //! PERSISTENT RESERVE OUT over a store that hangs: every service action, and everything that can happen to it meanwhile.
 
-mod common;
-
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::*;
 use block::spec::DelaySpec;
 use block::{Delayed, Volume};
 use channel::Drain;
-use common::*;
 use device_scsi::{
     AbortReason, AbortScope, AbortTarget, LunEntry, LunMap, OffPath, Response, ScsiRole,
 };

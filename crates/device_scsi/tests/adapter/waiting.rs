@@ -1,17 +1,15 @@
 //! Commands that wait for room at their volume.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use crate::common::*;
 use block::spec::LimitSpec;
 use block::{
     Finish, Geometry, Lane, LaneId, Limited, Request as Asked, Submit, Volume, VolumeError, Wait,
 };
 use channel::Drain;
-use common::*;
 use device_scsi::{LunEntry, ScsiRole};
 use protocol::stats::QueueCounter;
 use uring::Ring;

@@ -1,12 +1,10 @@
 //! A SCSI adapter's queues in their channel: commands, addresses, control, events, restarts.
 
-mod common;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::common::*;
 use channel::Drain;
-use common::*;
 use device_scsi::{OffPath, ScsiRole};
 use device_scsi::{Response, Sizes, event};
 use protocol::stats::QueueCounter;

@@ -1,7 +1,5 @@
 //! A SCSI client in user space: real rings, real channels, real volumes.
 
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
-
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, channel as pipe};
@@ -9,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use block::{
-    Finish, Geometry, Lane, LaneId, NullVolume, OpKind, Outcome, Request as Asked, Submit, Tag,
-    Volume, VolumeError,
+    Finish, Geometry, Lane, LaneId, OpKind, Outcome, Request as Asked, Submit, Tag, Volume,
+    VolumeError,
 };
 use channel::elements::{Elements, Share};
 use channel::mailbox::{Pending, one_shot};
-use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason};
+use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources};
 use device_scsi::event::EVENT_BYTES;
 use device_scsi::{
     AbortScope, Behind, Link, LunEntry, LunMap, Message, OffPath, Place, Question, ScsiHandler,
@@ -29,10 +27,10 @@ use vring::driver::{DriverConfig, DriverMemory, DriverQueue, DriverRange, Segmen
 use vring::{DirtyLog, GuestAddr, InflightRegion, MemTable, QueueConfig};
 
 /// A channel of SCSI queues.
-pub type Channel = channel::Channel<ScsiHandler>;
+pub(crate) type Channel = channel::Channel<ScsiHandler>;
 
 /// What is asked of one.
-pub trait Ask {
+pub(crate) trait Ask {
     fn set_luns(&self, queue: QueueId, luns: Arc<LunMap>) -> Pending<Result<(), String>>;
     fn post_event(&self, queue: QueueId, event: [u8; EVENT_BYTES]);
     fn abort_all(&self, scope: AbortScope) -> Pending<u32>;
@@ -60,16 +58,16 @@ impl Ask for Channel {
 }
 
 /// Bytes of data that a command has room for, in each direction.
-pub const ROOM: usize = 128 << 10;
+pub(crate) const ROOM: usize = 128 << 10;
 const HEADER: usize = 51;
 const RESPONSE: usize = 108;
 
-pub fn lun(number: u16) -> Lun {
+pub(crate) fn lun(number: u16) -> Lun {
     Lun::new(number).unwrap()
 }
 
 /// A volume of this many bytes that is kept in memory.
-pub fn ram(bytes: u64) -> Arc<dyn Volume> {
+pub(crate) fn ram(bytes: u64) -> Arc<dyn Volume> {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let kind = block::spec::RamSpec::new(dir.path().join("ram"));
     let spec = block::VolumeSpec { bytes: Some(bytes), ..block::VolumeSpec::new("ram", kind) };
@@ -77,9 +75,9 @@ pub fn ram(bytes: u64) -> Arc<dyn Volume> {
 }
 
 /// A volume that has each request for this long before it does it. A delay as a volume is given it comes before the request.
-pub struct Far {
-    pub inner: Arc<dyn Volume>,
-    pub after: Duration,
+pub(crate) struct Far {
+    pub(crate) inner: Arc<dyn Volume>,
+    pub(crate) after: Duration,
 }
 
 struct FarLane {
@@ -149,32 +147,28 @@ impl Lane for FarLane {
 }
 
 /// The elements of an adapter that is on no port.
-pub fn elements(elements: u32) -> Arc<Elements> {
+pub(crate) fn elements(elements: u32) -> Arc<Elements> {
     Elements::alone(Share { elements, weight: 1 }, 16)
 }
 
-pub fn null(bytes: u64) -> Arc<dyn Volume> {
-    Arc::new(NullVolume::new("null", bytes, 512, false, false))
-}
-
-pub fn unit_of(volume: &Arc<dyn Volume>) -> Arc<LogicalUnit> {
+pub(crate) fn unit_of(volume: &Arc<dyn Volume>) -> Arc<LogicalUnit> {
     LogicalUnit::new(UnitSpec::new(Identity::new("TL0001", Naa::local(7)), volume.geometry()))
 }
 
-pub fn nexus_id(initiator: u64) -> NexusId {
+pub(crate) fn nexus_id(initiator: u64) -> NexusId {
     NexusId { initiator: InitiatorId::Fc(initiator), port: 1 }
 }
 
-pub fn attach(unit: &Arc<LogicalUnit>, initiator: u64) -> Arc<Nexus> {
+pub(crate) fn attach(unit: &Arc<LogicalUnit>, initiator: u64) -> Arc<Nexus> {
     Arc::new(unit.attach(nexus_id(initiator), Some(0x5005_0768_0000_0001)))
 }
 
-pub fn entry(volume: &Arc<dyn Volume>) -> LunEntry {
+pub(crate) fn entry(volume: &Arc<dyn Volume>) -> LunEntry {
     LunEntry { nexus: attach(&unit_of(volume), 1), volume: Some(Arc::clone(volume)) }
 }
 
 /// A map from what stands in a table.
-pub fn map(entries: &[(u8, u16, &LunEntry)]) -> Arc<LunMap> {
+pub(crate) fn map(entries: &[(u8, u16, &LunEntry)]) -> Arc<LunMap> {
     let mut targets = BTreeMap::new();
     for (target, number, entry) in entries {
         let luns: &mut Vec<_> = targets.entry(*target).or_default();
@@ -188,7 +182,7 @@ fn eventfd() -> OwnedFd {
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
 }
 
-pub fn start_channel(stats: &StatsRegion, index: u32) -> Channel {
+pub(crate) fn start_channel(stats: &StatsRegion, index: u32) -> Channel {
     let config =
         ChannelConfig { index, cpu: None, files_max: 256, poll_us_max: Some(20), activity: None };
     Channel::start(config, stats.channel(index as usize)).unwrap()
@@ -196,19 +190,19 @@ pub fn start_channel(stats: &StatsRegion, index: u32) -> Channel {
 
 /// How a queue of the client is made.
 #[derive(Clone)]
-pub struct Setup {
-    pub size: u16,
-    pub luns: Arc<LunMap>,
-    pub limits: ScsiLimits,
+pub(crate) struct Setup {
+    pub(crate) size: u16,
+    pub(crate) luns: Arc<LunMap>,
+    pub(crate) limits: ScsiLimits,
     /// None: elements of its own, more than it has commands.
-    pub elements: Option<Arc<Elements>>,
-    pub place: u16,
-    pub inflight: bool,
-    pub log: bool,
+    pub(crate) elements: Option<Arc<Elements>>,
+    pub(crate) place: u16,
+    pub(crate) inflight: bool,
+    pub(crate) log: bool,
 }
 
 impl Setup {
-    pub fn new(luns: &Arc<LunMap>) -> Setup {
+    pub(crate) fn new(luns: &Arc<LunMap>) -> Setup {
         let sizes = Sizes::default();
         Setup {
             size: 128,
@@ -223,49 +217,45 @@ impl Setup {
 }
 
 /// A client with its adapter and the server's channels.
-pub struct Client {
-    pub memory: Arc<DriverMemory>,
-    pub stats: Arc<StatsRegion>,
-    pub channels: Arc<Vec<Channel>>,
-    pub adapter: Arc<Adapter>,
-    pub services: Arc<Services>,
-    pub off_path: Mutex<Receiver<OffPath>>,
-    pub stops: Receiver<(u16, StopReason)>,
+pub(crate) struct Client {
+    pub(crate) memory: Arc<DriverMemory>,
+    pub(crate) stats: Arc<StatsRegion>,
+    pub(crate) channels: Arc<Vec<Channel>>,
+    pub(crate) adapter: Arc<Adapter>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) off_path: Mutex<Receiver<OffPath>>,
 }
 
 impl Client {
-    pub fn new(channels: u32) -> Client {
+    pub(crate) fn new(channels: u32) -> Client {
         let stats = Arc::new(StatsRegion::create(channels as usize).unwrap());
         let running = (0..channels).map(|index| start_channel(&stats, index)).collect();
         Client::on(&stats, &Arc::new(running))
     }
 
     /// Another client of the same server.
-    pub fn on(stats: &Arc<StatsRegion>, channels: &Arc<Vec<Channel>>) -> Client {
+    pub(crate) fn on(stats: &Arc<StatsRegion>, channels: &Arc<Vec<Channel>>) -> Client {
         let (sender, off_path) = pipe();
-        let (stopped, stops) = pipe();
         let services = Services {
             off_path: Box::new(move |request| sender.send(request).unwrap()),
             region: Some(Arc::clone(stats)),
         };
-        let on_stop = Box::new(move |queue, reason| stopped.send((queue, reason)).unwrap());
         Client {
             memory: Arc::new(DriverMemory::new(96 << 20).unwrap()),
             stats: Arc::clone(stats),
             channels: Arc::clone(channels),
-            adapter: Arc::new(Adapter::new("scsi0", on_stop)),
+            adapter: Arc::new(Adapter::new("scsi0", Box::new(|_, _| {}))),
             services: Arc::new(services),
             off_path: Mutex::new(off_path),
-            stops,
         }
     }
 
     /// The next off-path request of a command.
-    pub fn off_path(&self) -> OffPath {
+    pub(crate) fn off_path(&self) -> OffPath {
         self.off_path.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
-    pub fn queue(&self, role: ScsiRole, setup: &Setup, channel: usize) -> Rig {
+    pub(crate) fn queue(&self, role: ScsiRole, setup: &Setup, channel: usize) -> Rig {
         let elements = setup.elements.clone().unwrap_or_else(|| elements(1024));
         let config =
             DriverConfig { size: setup.size, event_idx: true, indirect_max: 128, in_order: false };
@@ -317,18 +307,18 @@ impl Client {
 
 /// What a client sends.
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub address: [u8; 8],
-    pub id: u64,
-    pub cdb: Vec<u8>,
-    pub out: Vec<u8>,
-    pub room: usize,
+pub(crate) struct Request {
+    pub(crate) address: [u8; 8],
+    pub(crate) id: u64,
+    pub(crate) cdb: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) room: usize,
     /// Where the readable and the writable part are divided; `None`: as drivers do it.
-    pub cuts: Option<(Vec<usize>, Vec<usize>)>,
+    pub(crate) cuts: Option<(Vec<usize>, Vec<usize>)>,
 }
 
 impl Request {
-    pub fn new(target: u8, number: u16, cdb: &[u8]) -> Request {
+    pub(crate) fn new(target: u8, number: u16, cdb: &[u8]) -> Request {
         Request {
             address: Place::encode(target, lun(number)),
             id: 0,
@@ -339,69 +329,69 @@ impl Request {
         }
     }
 
-    pub fn read(target: u8, number: u16, lba: u32, blocks: u16) -> Request {
+    pub(crate) fn read(target: u8, number: u16, lba: u32, blocks: u16) -> Request {
         let room = usize::from(blocks) * 512;
         Request { room, ..Request::new(target, number, &cdb10(0x28, lba, blocks)) }
     }
 
-    pub fn write(target: u8, number: u16, lba: u32, data: Vec<u8>) -> Request {
+    pub(crate) fn write(target: u8, number: u16, lba: u32, data: Vec<u8>) -> Request {
         let blocks = (data.len() / 512) as u16;
         Request { out: data, ..Request::new(target, number, &cdb10(0x2a, lba, blocks)) }
     }
 
-    pub fn with_id(self, id: u64) -> Request {
+    pub(crate) fn with_id(self, id: u64) -> Request {
         Request { id, ..self }
     }
 }
 
-pub fn cdb10(opcode: u8, lba: u32, blocks: u16) -> Vec<u8> {
+pub(crate) fn cdb10(opcode: u8, lba: u32, blocks: u16) -> Vec<u8> {
     let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
     vec![opcode, 0, a, b, c, d, 0, high, low, 0]
 }
 
 /// What it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub id: u64,
-    pub response: u8,
-    pub status: u8,
-    pub residual: u32,
-    pub sense: Vec<u8>,
-    pub data: Vec<u8>,
-    pub written: u32,
+pub(crate) struct Answer {
+    pub(crate) id: u64,
+    pub(crate) response: u8,
+    pub(crate) status: u8,
+    pub(crate) residual: u32,
+    pub(crate) sense: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) written: u32,
 }
 
 impl Answer {
     #[track_caller]
-    pub fn good(self) -> Vec<u8> {
+    pub(crate) fn good(self) -> Vec<u8> {
         assert_eq!((self.response, self.status), (0, 0), "{:x?}", self.sense);
         self.data
     }
 
     /// Sense key and code of a CHECK CONDITION in the fixed format.
     #[track_caller]
-    pub fn check(&self) -> (u8, u16) {
+    pub(crate) fn check(&self) -> (u8, u16) {
         assert_eq!((self.response, self.status), (0, 2), "{self:x?}");
         assert_eq!(self.sense[0] & 0x7e, 0x70, "{:x?}", self.sense);
         (self.sense[2] & 0x0f, u16::from_be_bytes([self.sense[12], self.sense[13]]))
     }
 }
 
-pub const LUN_NOT_SUPPORTED: (u8, u16) = (5, 0x2500);
-pub const POWER_ON: (u8, u16) = (6, 0x2900);
+pub(crate) const LUN_NOT_SUPPORTED: (u8, u16) = (5, 0x2500);
+pub(crate) const POWER_ON: (u8, u16) = (6, 0x2900);
 
 /// A queue of the client.
-pub struct Rig {
-    pub driver: DriverQueue,
+pub(crate) struct Rig {
+    pub(crate) driver: DriverQueue,
     role: ScsiRole,
     number: u16,
     table: Arc<MemTable>,
-    pub setup: Setup,
+    pub(crate) setup: Setup,
     elements: Arc<Elements>,
     channels: Arc<Vec<Channel>>,
     adapter: Arc<Adapter>,
     services: Arc<Services>,
-    pub stats: QueueStats,
+    pub(crate) stats: QueueStats,
     base: u16,
     kick: Option<OwnedFd>,
     call: Option<OwnedFd>,
@@ -411,7 +401,7 @@ pub struct Rig {
     free: Vec<u16>,
     sent: BTreeMap<u64, (u64, usize)>,
     region: Option<InflightRegion>,
-    pub log: Option<Arc<DirtyLog>>,
+    pub(crate) log: Option<Arc<DirtyLog>>,
 }
 
 impl Rig {
@@ -425,7 +415,7 @@ impl Rig {
         }
     }
 
-    pub fn start(&mut self, channel: usize) {
+    pub(crate) fn start(&mut self, channel: usize) {
         let ring = self.config().start(Arc::clone(&self.table)).map_err(|(_, e)| e).unwrap();
         let kick = self.kick.take().unwrap();
         let copy = kick.try_clone().unwrap();
@@ -453,16 +443,16 @@ impl Rig {
         self.running = Some((channel, id, copy));
     }
 
-    pub fn id(&self) -> QueueId {
+    pub(crate) fn id(&self) -> QueueId {
         self.running.as_ref().unwrap().1
     }
 
-    pub fn channel(&self) -> &Channel {
+    pub(crate) fn channel(&self) -> &Channel {
         &self.channels[self.running.as_ref().unwrap().0]
     }
 
     /// A process takes everything that is available, and is gone. The queue does not run.
-    pub fn take_and_die(&mut self) {
+    pub(crate) fn take_and_die(&mut self) {
         let mut queue = self.config().start(Arc::clone(&self.table)).map_err(|(_, e)| e).unwrap();
         while queue.resubmit_next().is_some() {}
         queue.pending().unwrap();
@@ -471,7 +461,7 @@ impl Rig {
     }
 
     /// Stops the queue; nothing is in flight then.
-    pub fn stop(&mut self, drain: Drain) {
+    pub(crate) fn stop(&mut self, drain: Drain) {
         let (channel, id, _) = self.running.take().unwrap();
         let resources = self.channels[channel].stop_queue(id, drain).wait().unwrap();
         self.base = resources.ring.stop().base;
@@ -479,16 +469,16 @@ impl Rig {
         self.call = resources.call;
     }
 
-    pub fn count(&self, counter: QueueCounter) -> u64 {
+    pub(crate) fn count(&self, counter: QueueCounter) -> u64 {
         self.stats.get(counter)
     }
 
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.free.len().min(self.driver.free())
     }
 
     /// Adds a request; [`Rig::kick`] shows it to the server.
-    pub fn add(&mut self, request: &Request) {
+    pub(crate) fn add(&mut self, request: &Request) {
         let place = self.free.pop().expect("a free place");
         let (readable, writable) = self.places[usize::from(place)];
         let mut header = vec![0; HEADER];
@@ -508,7 +498,7 @@ impl Rig {
     }
 
     /// Adds bytes as they are: one readable buffer, one writable one.
-    pub fn add_raw(&mut self, bytes: &[u8], room: usize) {
+    pub(crate) fn add_raw(&mut self, bytes: &[u8], room: usize) {
         let place = self.free.pop().expect("a free place");
         let (readable, writable) = self.places[usize::from(place)];
         readable.buf.write(0, bytes);
@@ -519,7 +509,7 @@ impl Rig {
         self.sent.insert(u64::from(place), (0, 0));
     }
 
-    pub fn kick(&mut self) {
+    pub(crate) fn kick(&mut self) {
         if self.driver.publish() {
             let kick = &self.running.as_ref().unwrap().2;
             rustix::io::write(kick, &1_u64.to_ne_bytes()).unwrap();
@@ -527,7 +517,7 @@ impl Rig {
     }
 
     /// An answer that is there already.
-    pub fn poll(&mut self) -> Option<Answer> {
+    pub(crate) fn poll(&mut self) -> Option<Answer> {
         let (bytes, written, id, room) = self.poll_raw()?;
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let sense = (word(0) as usize).min(96);
@@ -568,19 +558,19 @@ impl Rig {
     }
 
     #[track_caller]
-    pub fn wait(&mut self) -> Answer {
+    pub(crate) fn wait(&mut self) -> Answer {
         self.wait_for(Rig::poll)
     }
 
     /// Bytes of the writable part, and how many of them the server says it wrote.
-    pub fn wait_raw(&mut self) -> (Vec<u8>, u32) {
+    pub(crate) fn wait_raw(&mut self) -> (Vec<u8>, u32) {
         let (bytes, written, ..) = self.wait_for(Rig::poll_raw);
         (bytes, written)
     }
 
     /// One request from beginning to end.
     #[track_caller]
-    pub fn ask(&mut self, request: &Request) -> Answer {
+    pub(crate) fn ask(&mut self, request: &Request) -> Answer {
         self.add(request);
         self.kick();
         self.wait()
@@ -588,12 +578,12 @@ impl Rig {
 
     /// A request whose unit attention, if one is pending, was told before.
     #[track_caller]
-    pub fn ready(&mut self, target: u8, number: u16) {
+    pub(crate) fn ready(&mut self, target: u8, number: u16) {
         while self.ask(&Request::new(target, number, &[0; 6])).status != 0 {}
     }
 
     /// Pages of the writable part of the request that is added next.
-    pub fn next_pages(&self, len: usize) -> Vec<GuestAddr> {
+    pub(crate) fn next_pages(&self, len: usize) -> Vec<GuestAddr> {
         let place = usize::from(*self.free.last().unwrap());
         let at = self.places[place].1.guest.0;
         (at..at + len as u64).step_by(4096).map(GuestAddr).collect()
@@ -619,6 +609,6 @@ fn segments(guest: GuestAddr, len: usize, cuts: &[usize]) -> Vec<Segment> {
 }
 
 /// Fills a buffer.
-pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| ((at / 8).wrapping_mul(seed | 1) >> 3) as u8 ^ seed as u8).collect()
 }

@@ -1,15 +1,13 @@
 //! LUN maps that change under I/O: a logical unit that is not in the map does not answer, and those that stay are not disturbed.
 
-mod common;
-
 use memory::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::common::*;
 use block::spec::DelaySpec;
 use block::{Delayed, Volume};
 use channel::mailbox::Pending;
-use common::*;
 use device_scsi::{LunEntry, LunMap, ScsiRole};
 use scsi::Attention;
 

@@ -1,12 +1,10 @@
 //! Random commands, in random framings, against a plain model of a disk; and what a restart does with commands that were under way.
 
-mod common;
-
 use memory::random::Random;
 use std::collections::VecDeque;
 
+use crate::common::*;
 use channel::Drain;
-use common::*;
 use device_scsi::Response;
 use device_scsi::ScsiRole;
 use protocol::stats::QueueCounter;

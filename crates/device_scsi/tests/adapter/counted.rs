@@ -1,12 +1,10 @@
 //! What is counted for each LUN: what its client asked for, by every queue and channel, and nothing once it is gone.
 
-mod common;
-
 use memory::random::Random;
 use std::collections::BTreeMap;
 
+use crate::common::*;
 use channel::Drain;
-use common::*;
 use device_scsi::{LunMap, ScsiRole};
 use protocol::stats::{Latency, QueueCounter, StatsReader};
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Commands that end early, and commands that wait: aborts under load, reservations, few slots, little scratch memory.
 
-mod common;
-
 use memory::random::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel as pipe, sync_channel};
 use std::time::Duration;
 
+use crate::common::*;
 use block::spec::DelaySpec;
 use block::{Delayed, Volume};
 use channel::Drain;
-use common::*;
 use device_scsi::Response;
 use device_scsi::{
     AbortReason, AbortScope, AbortTarget, LunEntry, OffPath, Place, ScsiRole, Services,
