@@ -22,8 +22,8 @@ use crate::engine::Engine;
 use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Message, Parting, ReplyTo, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
-use crate::volume::LuVolume;
+use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, locked};
+use crate::volume::{LuVolume, size};
 use crate::work::{For, Work, chunks_for};
 
 /// How often it is looked whether channels are done, while they are waited for.
@@ -586,18 +586,6 @@ impl PoolHandle {
         shared.closes();
         // Without the thread it is closed.
         let _ = ask(&self.inbox, |reply| Message::Close(shared, reply));
-    }
-}
-
-/// The size that an LU is opened with. Where it is another than wanted, since nobody was there to change it, that comes as a change: an LU grows, and is cut only by whoever knew how long it
-/// was. One that is longer than anybody knows was made so by somebody else's word.
-fn size(table: &Table, wanted: Option<u64>, known: Option<&FileIdentity>) -> u64 {
-    let known = known.map(FileIdentity::bytes).filter(|known| chunks_for(*known) == table.chunks());
-    match (wanted, known) {
-        (Some(wanted), Some(known)) if known > wanted => known,
-        (Some(wanted), _) => wanted.min(table.bytes()),
-        (None, Some(known)) => known,
-        (None, None) => table.bytes(),
     }
 }
 

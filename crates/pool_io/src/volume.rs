@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use block::{Geometry, Lane, LaneId, Volume, VolumeError, VolumeSpec};
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES};
 use pool::{Extent, Request};
+use spec::FileIdentity;
 use uring::Ring;
 
 use crate::lane::LuLane;
@@ -28,6 +29,18 @@ pub(crate) struct LuVolume {
     pub(crate) block_size: u32,
     pub(crate) read_only: bool,
     pub(crate) write_cache: bool,
+}
+
+/// The size that an LU is opened with. Where it is another than wanted, since nobody was there to change it, that comes as a change: an LU grows, and is cut only by whoever knew how long it
+/// was. One that is longer than anybody knows was made so by somebody else's word.
+pub(crate) fn size(table: &Table, wanted: Option<u64>, known: Option<&FileIdentity>) -> u64 {
+    let known = known.map(FileIdentity::bytes).filter(|known| chunks_for(*known) == table.chunks());
+    match (wanted, known) {
+        (Some(wanted), Some(known)) if known > wanted => known,
+        (Some(wanted), _) => wanted.min(table.bytes()),
+        (None, Some(known)) => known,
+        (None, None) => table.bytes(),
+    }
 }
 
 impl LuVolume {
