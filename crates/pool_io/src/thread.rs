@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Message, Parting, ReplyTo, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, locked};
+use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, size};
 use crate::work::{For, Work, chunks_for};
 
@@ -228,6 +228,15 @@ pub(crate) fn ask<T>(
     answer.recv().map_err(ended)
 }
 
+/// What the core of a pool says to a request.
+pub(crate) fn ask_core(
+    inbox: &Inbox,
+    shared: &Arc<Shared>,
+    request: Request,
+) -> Result<Result<Reply, Fault>, PoolError> {
+    ask(inbox, |reply| Message::Core(Arc::clone(shared), request, reply))
+}
+
 /// Opens a PV, and has its lock.
 pub(crate) fn open_pv(
     files: &dyn Files,
@@ -347,8 +356,13 @@ impl PoolHandle {
 
     /// What the core says to a request.
     pub(crate) fn core(&self, request: Request) -> Result<Result<Reply, Fault>, PoolError> {
+        ask_core(&self.inbox, &self.shared, request)
+    }
+
+    /// An LU of the pool, which may be made first.
+    fn lu(&self, wanted: Wanted) -> Result<Result<Arc<Table>, Fault>, PoolError> {
         let shared = Arc::clone(&self.shared);
-        ask(&self.inbox, |reply| Message::Core(shared, request, reply))
+        ask(&self.inbox, |reply| Message::Lu(shared, wanted, reply))
     }
 
     /// An LU as a volume, made first where that is wanted, and what it is known by.
@@ -390,9 +404,7 @@ impl PoolHandle {
                 return Err(fail(what, "remove it, and make a new one"));
             }
         };
-        let shared = Arc::clone(&self.shared);
-        let opened = ask(&self.inbox, |reply| Message::Lu(shared, wanted, reply))
-            .map_err(|error| fail(error.what, "restart the data plane"))?;
+        let opened = self.lu(wanted).map_err(|error| fail(error.what, "restart the data plane"))?;
         let table = opened.map_err(|fault| match fault {
             Fault::NoSuchLu => fail(
                 format!("is not in pool {} any more", self.shared.name),
@@ -496,9 +508,7 @@ impl PoolHandle {
             return Err(PoolError::new(what, format!("name {GROUP_MAX} at most")));
         }
         for (lu, _) in lus {
-            let shared = Arc::clone(&self.shared);
-            let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(*lu), reply))?;
-            let lanes = table.map_or(0, |table| table.lanes.load(SeqCst));
+            let lanes = self.lu(Wanted::Number(*lu))?.map_or(0, |table| table.lanes.load(SeqCst));
             if lanes > 0 && !under_clients {
                 let what = if lus.len() > 1 { format!("LU {lu}") } else { "it".to_owned() };
                 let what =
@@ -547,9 +557,7 @@ impl PoolHandle {
 
     /// The size of an LU that is open, which ends somewhere in its last chunk.
     pub fn bytes(&self, lu: u32) -> Option<u64> {
-        let shared = Arc::clone(&self.shared);
-        let table = ask(&self.inbox, |reply| Message::Lu(shared, Wanted::Number(lu), reply));
-        let table = table.ok()?.ok()?;
+        let table = self.lu(Wanted::Number(lu)).ok()?.ok()?;
         let size = table.size.load(Relaxed);
         Some(if size == 0 { table.bytes() } else { size })
     }

@@ -15,9 +15,9 @@ use spec::FileIdentity;
 use uring::Ring;
 
 use crate::lane::LuLane;
-use crate::post::{Inbox, Message};
+use crate::post::Inbox;
 use crate::table::{Shared, Table};
-use crate::thread::ask;
+use crate::thread::ask_core;
 use crate::work::chunks_for;
 
 /// See the module.
@@ -71,8 +71,7 @@ impl LuVolume {
 
     /// Asks the pool, and waits.
     fn ask(&self, request: Request) -> Result<(), VolumeError> {
-        let shared = Arc::clone(&self.shared);
-        let answer = ask(&self.inbox, |reply| Message::Core(shared, request, reply));
+        let answer = ask_core(&self.inbox, &self.shared, request);
         let answer = answer.map_err(|error| self.fail(error.what, "restart the data plane"))?;
         answer.map(drop).map_err(|fault| {
             let what = format!("cannot be resized in pool {}: {fault}", self.shared.name);

@@ -8,24 +8,13 @@ use std::sync::mpsc::{Receiver, channel as pipe, sync_channel};
 use std::time::Duration;
 
 use crate::common::*;
-use block::spec::DelaySpec;
-use block::{Delayed, Volume};
+use block::Volume;
 use channel::Drain;
 use device_scsi::Response;
 use device_scsi::{
     AbortReason, AbortScope, AbortTarget, LunEntry, OffPath, Place, ScsiRole, Services,
 };
 use protocol::stats::QueueCounter;
-
-fn slow(inner: Arc<dyn Volume>, min: u64, max: u64) -> Arc<dyn Volume> {
-    let delay = DelaySpec { min_us: min, max_us: max, seed: 11, ..DelaySpec::default() };
-    Arc::new(Delayed::new(inner, &delay, 0))
-}
-
-/// So slow that nothing ends by itself during a test.
-fn stuck(inner: Arc<dyn Volume>) -> Arc<dyn Volume> {
-    slow(inner, 100_000_000, 100_000_001)
-}
 
 fn far(after: Duration) -> Arc<dyn Volume> {
     Arc::new(Far { inner: ram(1 << 20), after })
@@ -35,7 +24,7 @@ fn far(after: Duration) -> Arc<dyn Volume> {
 fn an_aborted_write_never_happens_later() {
     let client = Client::new(2);
     let volume = ram(1 << 20);
-    let one = entry(&slow(Arc::clone(&volume), 10, 400));
+    let one = entry(&delayed(Arc::clone(&volume), 10, 400, 11));
     let setup = Setup::new(&map(&[(0, 0, &one)]));
     let mut rig = client.queue(ScsiRole::Request, &setup, 0);
     rig.ready(0, 0);
@@ -226,7 +215,7 @@ fn a_queue_that_stops_behind_a_function_leaves_nothing_of_it_in_its_ring() {
 #[test]
 fn few_slots_and_shared_ones() {
     let client = Client::new(1);
-    let one = entry(&slow(ram(1 << 20), 50, 200));
+    let one = entry(&delayed(ram(1 << 20), 50, 200, 11));
     let shared = elements(7);
     let mut setup = Setup::new(&map(&[(0, 0, &one)]));
     (setup.elements, setup.limits.local) = (Some(Arc::clone(&shared)), 2);

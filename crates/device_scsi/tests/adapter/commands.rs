@@ -277,11 +277,7 @@ fn functions_beyond_the_bound_wait_in_order() {
     // Even what needs no off-path request does not overtake.
     control.add_raw(&tmf(5, 9, 0, 0), 1);
     control.kick();
-    let function = || {
-        let OffPath::Manage { request, answer } = client.off_path() else { panic!("no TMF") };
-        (request.id, answer)
-    };
-    let mut under_way: VecDeque<_> = (0..2).map(|_| function()).collect();
+    let mut under_way: VecDeque<_> = (0..2).map(|_| client.function()).collect();
     for (answered, held) in (0..6).zip([5, 4, 3, 2, 1, 0]) {
         client.channels[0].run(|| ());
         assert!(client.off_path.lock().unwrap().try_recv().is_err(), "more than two are under way");
@@ -291,7 +287,7 @@ fn functions_beyond_the_bound_wait_in_order() {
         answer.send(Response::Ok);
         assert_eq!(control.wait_raw().0[0], Response::Ok as u8);
         if answered < 4 {
-            under_way.push_back(function());
+            under_way.push_back(client.function());
         }
         if answered == 4 {
             assert_eq!(control.wait_raw().0[0], Response::BadTarget as u8);
@@ -310,7 +306,7 @@ fn a_control_queue_that_stops_carries_out_what_it_holds() {
     let mut control = client.queue(ScsiRole::Control, &setup, 0);
     (0..4).for_each(|id| control.add_raw(&tmf(0, 0, 0, id), 1));
     control.kick();
-    let OffPath::Manage { answer, .. } = client.off_path() else { panic!("no TMF") };
+    let (_, answer) = client.function();
     std::thread::scope(|scope| {
         let stopped = scope.spawn(|| {
             control.stop(Drain::SkipWaits);
@@ -318,8 +314,8 @@ fn a_control_queue_that_stops_carries_out_what_it_holds() {
         });
         answer.send(Response::Ok);
         for expected in 1..4 {
-            let OffPath::Manage { request, answer } = client.off_path() else { panic!("no TMF") };
-            assert_eq!(request.id, expected);
+            let (id, answer) = client.function();
+            assert_eq!(id, expected);
             answer.send(Response::Ok);
         }
         let mut control = stopped.join().unwrap();
@@ -335,7 +331,7 @@ fn a_control_queue_waits_for_its_requests() {
     let mut control = client.queue(ScsiRole::Control, &setup, 0);
     control.add_raw(&tmf(5, 0, 0, 0), 1);
     control.kick();
-    let OffPath::Manage { answer, .. } = client.off_path() else { panic!("no TMF") };
+    let (_, answer) = client.function();
     std::thread::scope(|scope| {
         let stopped = scope.spawn(|| {
             control.stop(Drain::SkipWaits);

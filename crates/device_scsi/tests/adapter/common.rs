@@ -6,17 +6,18 @@ use std::sync::mpsc::{Receiver, channel as pipe};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use block::spec::DelaySpec;
 use block::{
-    Finish, Geometry, Lane, LaneId, OpKind, Outcome, Request as Asked, Submit, Tag, Volume,
-    VolumeError,
+    Delayed, Finish, Geometry, Lane, LaneId, OpKind, Outcome, Request as Asked, Submit, Tag,
+    Volume, VolumeError,
 };
 use channel::elements::{Elements, Share};
 use channel::mailbox::{Pending, one_shot};
 use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources};
 use device_scsi::event::EVENT_BYTES;
 use device_scsi::{
-    AbortScope, Behind, Link, LunEntry, LunMap, Message, OffPath, Place, Question, ScsiHandler,
-    ScsiLimits, ScsiRole, Services, Sizes, Target,
+    AbortScope, Behind, Link, LunEntry, LunMap, Message, OffPath, Place, Question, Response,
+    ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes, Target,
 };
 use memory::IoBuf;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
@@ -72,6 +73,22 @@ pub(crate) fn ram(bytes: u64) -> Arc<dyn Volume> {
     let kind = block::spec::RamSpec::new(dir.path().join("ram"));
     let spec = block::VolumeSpec { bytes: Some(bytes), ..block::VolumeSpec::new("ram", kind) };
     block::open(&spec).unwrap()
+}
+
+/// A volume whose requests each take so long, in microseconds, before they are done.
+pub(crate) fn delayed(
+    inner: Arc<dyn Volume>,
+    min_us: u64,
+    max_us: u64,
+    seed: u64,
+) -> Arc<dyn Volume> {
+    let delay = DelaySpec { min_us, max_us, seed, ..DelaySpec::default() };
+    Arc::new(Delayed::new(inner, &delay, 0))
+}
+
+/// So slow that nothing ends by itself during a test.
+pub(crate) fn stuck(inner: Arc<dyn Volume>) -> Arc<dyn Volume> {
+    delayed(inner, 100_000_000, 100_000_001, 11)
 }
 
 /// A volume that has each request for this long before it does it. A delay as a volume is given it comes before the request.
@@ -253,6 +270,12 @@ impl Client {
     /// The next off-path request of a command.
     pub(crate) fn off_path(&self) -> OffPath {
         self.off_path.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    /// The next task management function that is asked for, by its number, and where its answer goes.
+    pub(crate) fn function(&self) -> (u64, channel::Answer<Response>) {
+        let OffPath::Manage { request, answer } = self.off_path() else { panic!("no TMF") };
+        (request.id, answer)
     }
 
     pub(crate) fn queue(&self, role: ScsiRole, setup: &Setup, channel: usize) -> Rig {

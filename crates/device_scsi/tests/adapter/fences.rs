@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
-use block::spec::DelaySpec;
-use block::{Delayed, Volume};
 use channel::Drain;
 use device_scsi::{
     AbortReason, AbortScope, AbortTarget, LunEntry, LunMap, OffPath, Response, ScsiRole,
@@ -81,12 +79,6 @@ fn must(client: &Client, rig: &mut Rig, request: &Request) {
     rig.wait().good();
 }
 
-fn stuck(inner: &Arc<dyn Volume>) -> Arc<dyn Volume> {
-    let (min_us, max_us) = (100_000_000, 100_000_001);
-    let delay = DelaySpec { min_us, max_us, seed: 11, ..DelaySpec::default() };
-    Arc::new(Delayed::new(Arc::clone(inner), &delay, 0))
-}
-
 fn all(nexus: &scsi::Nexus, target: AbortTarget, reason: AbortReason) -> AbortScope {
     AbortScope { unit: Arc::clone(nexus.unit()), target, except: None, reason }
 }
@@ -112,7 +104,7 @@ fn play(action: u8, holder: Holder, meanwhile: Meanwhile, stored: bool) {
     let volume = ram(1 << 20);
     let mine = entry(&volume);
     let unit = Arc::clone(mine.nexus.unit());
-    let theirs = LunEntry { nexus: attach(&unit, 2), volume: Some(stuck(&volume)) };
+    let theirs = LunEntry { nexus: attach(&unit, 2), volume: Some(stuck(Arc::clone(&volume))) };
     let mut me = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &mine)])), 0);
     let mut they = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &theirs)])), 1);
     must(&client, &mut me, &out(0, 0, 1));

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::common::*;
-use block::spec::DelaySpec;
-use block::{Delayed, Volume};
+use block::Volume;
 use channel::mailbox::Pending;
 use device_scsi::{LunEntry, LunMap, ScsiRole};
 use scsi::Attention;
@@ -18,8 +17,7 @@ const CHANGES: u64 = 100_000;
 const AT_ONCE: u64 = 50;
 
 fn slow(inner: Arc<dyn Volume>) -> Arc<dyn Volume> {
-    let delay = DelaySpec { min_us: 20, max_us: 300, seed: 5, ..DelaySpec::default() };
-    Arc::new(Delayed::new(inner, &delay, 0))
+    delayed(inner, 20, 300, 5)
 }
 
 /// Every third unit is slow, so that commands are under way when it goes.
