@@ -13,12 +13,11 @@ impl Bits {
     /// The blocks from `first` up to before `end`.
     pub(crate) fn range(first: usize, end: usize) -> Bits {
         let mut bits = Bits::NONE;
-        for (index, word) in bits.0.iter_mut().enumerate() {
-            let low = first.clamp(32 * index, 32 * index + 32) - 32 * index;
-            let high = end.clamp(32 * index, 32 * index + 32) - 32 * index;
-            if low < high {
-                *word = (u32::MAX >> (32 - (high - low))) << low;
-            }
+        if first < end {
+            let (one, last) = (first / 32, (end - 1) / 32);
+            bits.0[one..=last].fill(u32::MAX);
+            bits.0[one] &= u32::MAX << (first % 32);
+            bits.0[last] &= u32::MAX >> (31 - (end - 1) % 32);
         }
         bits
     }
