@@ -9,7 +9,7 @@ const QUORUM: usize = 2;
 const LOWER: [u8; 2] = [0, 1];
 const UPPER: [u8; 2] = [2, 3];
 /// The bits of each feature word that this program knows: refuse, read only, compatible.
-const KNOWN: [u64; 3] = [LAYERS | MIRROR | SUMS | GROWN, 0, 0];
+const KNOWN: [u64; 3] = [LAYERS | MIRROR | SUMS | GROWN | GATHERED, 0, 0];
 /// Bit of `REFUSE`: there are snapshots or clones, or were.
 pub(crate) const LAYERS: u64 = 1;
 /// Bit of `REFUSE`: a tier has PVs of several failure groups, or had.
@@ -18,6 +18,8 @@ pub(crate) const MIRROR: u64 = 2;
 pub(crate) const SUMS: u64 = 16;
 /// An LU that shares what it holds has grown.
 pub(crate) const GROWN: u64 = 32;
+/// An LU has gone to another tier with what belongs to it.
+pub(crate) const GATHERED: u64 = 64;
 
 /// Whether chunks of some tier may have two legs.
 pub(crate) fn mirrors(members: &[Member]) -> bool {

@@ -520,18 +520,17 @@ impl Tables {
             return wrong("no such LU");
         };
         let (before, legs) = (lu.chunks, lu.legs);
-        let other = record.vchunk < before || record.aux != 0;
-        if lu.role != Role::Lu || lu.beneath != 0 && other {
-            return wrong("an LU that shares what it holds gets smaller, or another tier");
+        if lu.role != Role::Lu || lu.beneath != 0 && record.vchunk < before {
+            return wrong("an LU that shares what it holds gets smaller");
         }
         if record.vchunk == 0 || u64::from(record.vchunk) > most.max(before.into()) {
             return wrong("an LU without chunks, or far larger than the pool");
         }
-        let tier = match record.aux.checked_sub(1).map(u8::try_from) {
+        match record.aux.checked_sub(1).map(u8::try_from) {
             Some(Err(_)) => return wrong("no such tier"),
-            Some(Ok(tier)) => Some(tier),
-            None => None,
-        };
+            Some(Ok(tier)) => self.gather(record.lu, tier),
+            None => {}
+        }
         for vchunk in record.vchunk..before {
             for leg in 0..legs {
                 let entry = self.lus.get(&record.lu).map(|lu| lu.legs_of(vchunk)[usize::from(leg)]);
@@ -542,8 +541,6 @@ impl Tables {
             }
         }
         if let Some(lu) = self.lus.get_mut(&record.lu) {
-            // The legs that it has elsewhere move there.
-            lu.tier = tier.unwrap_or(lu.tier);
             lu.resize(record.vchunk);
         }
         self.grow_sums(record.lu, record.vchunk);

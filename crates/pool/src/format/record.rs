@@ -47,7 +47,7 @@ kinds! {
     Written = 6, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are set";
     Cleared = 7, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are clear";
     System = 8, "in map pages: this chunk holds the pool's own blocks";
-    LuResize = 9, "the LU has `VCHUNK` chunks; none of those behind them is mapped any more, and each layer beneath it has room for all of them from now on. Where `AUX` is not 0, it is in tier `AUX` - 1 from now on, and what is mapped elsewhere stays mapped until it has moved";
+    LuResize = 9, "the LU has `VCHUNK` chunks; none of those behind them is mapped any more, and each layer beneath it has room for all of them from now on. Where `AUX` is not 0, it is in tier `AUX` - 1 from now on, and so is each LU and snapshot that needs a layer or space which it needs, or which one of these does, with all that they need; what is mapped elsewhere stays mapped until it has moved";
     Head = 10, "what the LU or the snapshot holds, or what lies beneath the layer, begins at layer or space `CHUNK` from now on; 0, of an LU: at its own; layers and spaces that no LU needs any more are gone, with their chunks";
     Part = 11, "part `GEN` (0 to 2047) of chunk `VCHUNK` of the LUs above layer `LU` is in slot `CHUNK` of it, with the sectors whose bits `EPOCH` has";
     LuEpoch = 17, "reserved: the epoch of an LU is raised";

@@ -258,12 +258,21 @@ impl Pool {
         if numbers > room { Err(Fault::NoSpace) } else { Ok(()) }
     }
 
+    /// Whether an LU that it is about is given another size or tier: what it makes is to have that.
+    fn is_resized(&self, what: Cut) -> bool {
+        let resized = |lu: &u32| self.resizing.contains_key(lu);
+        match what {
+            Cut::Clone { snapshot, .. } => self.tables.kin(snapshot).iter().any(resized),
+            what => what.lus().iter().any(resized),
+        }
+    }
+
     /// Goes on with the one that is under way, or begins with the next.
     pub(super) fn turn_cut(&mut self) {
         while self.phase == Phase::Serving {
             let Some(now) = &mut self.cuts.now else {
-                let next = self.cuts.queue.front().map_or(Vec::new(), |(_, what)| what.lus());
-                if next.iter().any(|lu| self.resizing.contains_key(lu)) {
+                let next = self.cuts.queue.front().map(|(_, what)| *what);
+                if !self.resizing.is_empty() && next.is_some_and(|what| self.is_resized(what)) {
                     return;
                 }
                 let Some((tag, what)) = self.cuts.queue.pop_front() else { return };

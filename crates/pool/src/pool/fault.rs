@@ -31,9 +31,9 @@ pub enum Fault {
     /// What a snapshot has does not fit into the LU.
     #[error("the LU is smaller than when the snapshot was made: make it as large first")]
     Smaller,
-    /// … and its chunks are theirs as well.
+    /// It shares with another LU, which would go to another tier as well.
     #[error(
-        "the LU shares what it holds with a snapshot, or is a clone, and stays in its tier: remove its snapshots, or detach it"
+        "the LU shares what it holds with another LU, of which one is a clone, and stays in its tier: detach the clone"
     )]
     SharesTier,
     /// Chunks with two legs do not go from one tier to another.

@@ -1,7 +1,7 @@
 //! LUs come and go.
 
 use super::*;
-use crate::choose::GROWN;
+use crate::choose::{GATHERED, GROWN};
 use crate::format::{PAGE_RECORDS, SUMS_IN_CHUNK};
 use crate::layers::containers;
 use crate::tables::{LEGS_MAX, Lu};
@@ -183,7 +183,7 @@ impl Pool {
         self.waiters.entry(txn).or_default().push(Waiter::Resized(tag, lu));
     }
 
-    /// Moves an LU to another tier: from the record on, what is elsewhere is [astray](crate::tables::Tables::astray).
+    /// Moves an LU with its snapshots to another tier: from the record on, what is elsewhere is [astray](crate::tables::Tables::astray).
     pub(super) fn set_tier(&mut self, tag: u64, lu: u32, tier: u8) {
         let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
             return self.answer(tag, Err(Fault::NoSuchLu));
@@ -198,20 +198,30 @@ impl Pool {
         if known.legs > 1 {
             return self.answer(tag, Err(Fault::MirrorTier));
         }
-        if known.beneath != 0 || known.role != Role::Lu {
+        // Its snapshots go with it. So would another LU that shares something.
+        let kin = self.tables.kin(lu);
+        let is_lu =
+            |number: &u32| self.tables.lus.get(number).is_some_and(|it| it.role == Role::Lu);
+        if known.role != Role::Lu || kin.iter().any(|number| *number != lu && is_lu(number)) {
             return self.answer(tag, Err(Fault::SharesTier));
         }
-        // What it has there from a move before this needs no room.
-        let there =
-            known.pvs.iter().filter(|(pv, _)| self.tables.pvs[usize::from(**pv)].tier == tier);
-        let there: u32 = there.map(|(_, legs)| legs).sum();
-        let all = if known.thick { known.chunks } else { known.mapped };
-        let chunks = all.saturating_sub(there);
+        let needs = |number: &u32| {
+            let space = self.tables.lus.get(number)?;
+            let all = if self.sets_aside(*number, space) { space.chunks } else { space.mapped };
+            // What it has there from a move before this needs no room.
+            let there = space.pvs.iter();
+            let there = there.filter(|(pv, _)| self.tables.pvs[usize::from(**pv)].tier == tier);
+            Some(all.saturating_sub(there.map(|(_, legs)| legs).sum()))
+        };
+        let chunks = kin.iter().filter_map(needs).sum();
         let promised = Promised { tier, legs: known.legs, chunks };
         if self.legs_of_tier(tier) != known.legs || !self.has_room(promised) {
             return self.answer(tag, Err(Fault::NoSpace));
         }
         let chunks = known.chunks;
+        if kin.len() > 1 && self.waits_for_feature(GATHERED, tag, Request::SetTier { lu, tier }) {
+            return;
+        }
         self.resizing.insert(lu, chunks);
         let aux = u32::from(tier) + 1;
         let record =
@@ -223,7 +233,8 @@ impl Pool {
 
     pub(super) fn resized(&mut self, tag: u64, lu: u32) {
         let before = self.resizing.remove(&lu).unwrap_or_default();
-        self.goes_astray(lu);
+        let kin = if self.shares(lu) { self.tables.kin(lu) } else { BTreeSet::from([lu]) };
+        kin.into_iter().for_each(|space| self.goes_astray(space));
         let chunks = self.chunks_of(lu);
         // Until now nothing could be said of those that are new, also not of its space beneath layers.
         if self.shares(lu) {

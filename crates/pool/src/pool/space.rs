@@ -110,7 +110,7 @@ pub struct LuSpace {
     pub thick: bool,
     /// What it holds has checksums.
     pub sums: bool,
-    /// Those of its own that are not in its tier yet, and move there.
+    /// Those of these that are not in its tier yet, and move there.
     pub astray: u32,
     /// It is a snapshot of this LU, which may be gone.
     pub origin: Option<u32>,
@@ -355,24 +355,38 @@ impl Pool {
                 }
             }
         }
-        let mut allocated: BTreeMap<u32, u32> = BTreeMap::new();
+        // What each has, and what of that is astray.
+        let mut has: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         for (space, number) in counted {
-            let mapped = self.tables.lus.get(&space).map_or(0, |lu| lu.mapped);
-            *allocated.entry(number).or_default() += mapped;
+            let Some(space) = self.tables.lus.get(&space) else { continue };
+            let (allocated, astray) = has.entry(number).or_default();
+            *allocated += space.mapped;
+            *astray += self.tables.astray(space);
         }
         served().map(move |(number, lu)| LuSpace {
             lu: *number,
             chunks: lu.chunks,
-            allocated: allocated.get(number).copied().unwrap_or(0),
+            allocated: has.get(number).map_or(0, |has| has.0),
             legs: lu.legs,
             tier: lu.tier,
             thick: lu.thick,
             sums: self.has_sums(*number),
-            astray: self.tables.astray(lu),
+            astray: has.get(number).map_or(0, |has| has.1),
             origin: (lu.role == Role::Snapshot).then_some(lu.origin),
             shares: lu.beneath != 0,
             asked: if lu.role == Role::Lu { lu.asked } else { 0 },
         })
+    }
+
+    /// An LU or a snapshot of which something is in another tier, by what is said of it.
+    #[cfg(test)]
+    pub(crate) fn torn(&self) -> Option<u32> {
+        let tier = |number: &u32| self.tables.lus.get(number).map(|lu| lu.tier);
+        let lus = self.tables.lus.iter().filter(|(_, lu)| lu.is_lu());
+        let mut torn = lus.filter(|(number, lu)| {
+            self.tables.kin(**number).iter().any(|space| tier(space) != Some(lu.tier))
+        });
+        torn.next().map(|(number, _)| *number)
     }
 
     fn free_by_group(&self, tier: u8) -> BTreeMap<u8, u32> {
@@ -398,7 +412,7 @@ impl Pool {
     }
 
     /// Whether what a thick LU or layer does not have yet is set aside: what is written to an LU that shares goes to its layer, unless it gets all that in its own space.
-    fn sets_aside(&self, number: u32, lu: &Lu) -> bool {
+    pub(super) fn sets_aside(&self, number: u32, lu: &Lu) -> bool {
         let own = lu.beneath == 0 || lu.role == Role::Layer || self.merges.lu() == Some(number);
         lu.thick && own
     }

@@ -123,6 +123,36 @@ impl Tables {
         Ok(())
     }
 
+    /// An LU with all that belongs to it: the LUs and snapshots that need something that it needs, and the layers and spaces of all of them.
+    pub(crate) fn kin(&self, lu: u32) -> BTreeSet<u32> {
+        let lus = self.lus.iter().filter(|(_, lu)| lu.is_lu());
+        let mut others: Vec<Vec<u32>> = lus
+            .map(|(number, _)| {
+                // While it is detached it has a space of its own besides.
+                self.chain(*number).into_iter().chain([*number]).collect()
+            })
+            .collect();
+        let mut kin = BTreeSet::from([lu]);
+        loop {
+            let needs = |spaces: &mut Vec<u32>| spaces.iter().any(|space| kin.contains(space));
+            let more: Vec<Vec<u32>> = others.extract_if(.., needs).collect();
+            if more.is_empty() {
+                return kin;
+            }
+            kin.extend(more.into_iter().flatten());
+        }
+    }
+
+    /// An LU is in a tier from now on, with all that belongs to it. The legs that they have elsewhere move there.
+    pub(super) fn gather(&mut self, lu: u32, tier: u8) {
+        for number in self.kin(lu) {
+            if let Some(space) = self.lus.get_mut(&number) {
+                space.tier = tier;
+                self.changed.lus.insert(number / PAGE_RECORDS as u32);
+            }
+        }
+    }
+
     /// What lies beneath an LU that has grown has room for all that it can get of it. What it does not have of the LU is zeros.
     pub(super) fn grow_layers(&mut self, lu: u32, chunks: u32) {
         let needed = containers(chunks);

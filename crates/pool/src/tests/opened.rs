@@ -168,6 +168,9 @@ impl<'a> Opened<'a> {
     fn judge(&mut self, death: Death, oracle: &Oracle) -> Result<(), String> {
         let found = self.read_all()?;
         oracle.judge_lus(&self.pool.lus().collect())?;
+        if let Some(lu) = self.pool.torn() {
+            return Err(format!("what LU {lu} needs is in several tiers"));
+        }
         found.iter().try_for_each(|(lu, at, bytes)| oracle.judge(death, *lu, *at, bytes))
     }
 

@@ -1,13 +1,19 @@
 //! LUs in several tiers, and on their way from one to another, between crashes.
 
-use super::layers::{ask_for, flush, setup, snapshot};
+use std::collections::BTreeSet;
+
+use super::layers::{ask_for, delete, flush, rollback, setup, snapshot};
 use super::world::{POLICY, SERVER};
 use super::*;
+use crate::choose::{GATHERED, LAYERS};
 use crate::pool::{Fault, Pool};
 
 fn set_tier(lu: u32, tier: u8) -> Step {
     ask_for(Request::SetTier { lu, tier })
 }
+
+const CLONE: Step = Step::Ask(Request::Clone { snapshot: S, asked: 0 });
+const COALESCE: Step = Step::Ask(Request::Coalesce);
 
 fn checkpoint() -> Step {
     ask_for(Request::Checkpoint)
@@ -31,9 +37,17 @@ fn setups() -> Vec<Setup> {
     let create = ask_for(Request::Create { chunks: 2, thick: false, tier: 0, asked: 0 });
     let begin = [create, create, write(A, 0, 12 * KIB), write(B, 70 * KIB, 4 * KIB), flush(A)];
     let more = [write(A, CHUNK_BYTES, 4 * KIB), flush(A), flush(B), checkpoint()];
+    let above = [snapshot(&[A]), write(A, 4 * KIB, 4 * KIB), write(A, 62 * KIB, 4 * KIB), flush(A)];
     let mut plain = pool_of_tiers(&PLAIN, 8);
-    vec![setup(&mut plain, "plain", &begin), setup(&mut plain, "plain, checkpointed", &more)]
+    vec![
+        setup(&mut plain, "plain", &begin),
+        setup(&mut plain, "plain, checkpointed", &more),
+        setup(&mut plain, "above a snapshot", &above),
+    ]
 }
+
+/// The snapshot of the first LU in the last of these.
+const S: u32 = 3;
 
 fn alphabet() -> Vec<Step> {
     let mut all = vec![
@@ -48,7 +62,11 @@ fn alphabet() -> Vec<Step> {
         flush(B),
         resize(A, 1),
         resize(A, 3),
-        ask_for(Request::Delete { lu: A }),
+        delete(A),
+        delete(S),
+        rollback(A, S),
+        CLONE,
+        COALESCE,
         snapshot(&[A]),
         checkpoint(),
         Step::Kill,
@@ -75,13 +93,14 @@ fn known() -> Known {
         ),
         (
             "plain, checkpointed",
-            vec![
-                write(A, 0, 4 * KIB),
-                set_tier(A, 1),
-                ask_for(Request::Delete { lu: A }),
-                checkpoint(),
-            ],
+            vec![write(A, 0, 4 * KIB), set_tier(A, 1), delete(A), checkpoint()],
         ),
+        ("above a snapshot", vec![set_tier(A, 1), write(A, 0, 4 * KIB), flush(A), checkpoint()]),
+        ("above a snapshot", vec![set_tier(A, 1), rollback(A, S), write(A, 0, 512), flush(A)]),
+        ("above a snapshot", vec![set_tier(A, 1), CLONE, snapshot(&[A]), write(A, 0, 512)]),
+        ("above a snapshot", vec![set_tier(A, 1), delete(S), COALESCE, flush(A), checkpoint()]),
+        ("above a snapshot", vec![delete(S), COALESCE, set_tier(A, 1), write(A, 0, 512), flush(A)]),
+        ("above a snapshot", vec![set_tier(A, 1), Step::Kill, set_tier(A, 0), checkpoint()]),
     ]
 }
 
@@ -218,24 +237,111 @@ fn what_is_on_its_way_has_its_room_set_aside() {
     assert!(!world.oracle.is_open(three));
 }
 
+/// The tier of an LU, its chunks there, and those elsewhere.
+fn place(world: &World, lu: u32) -> (u8, u32, u32) {
+    let space = world.pool.lu_spaces().find(|space| space.lu == lu).unwrap();
+    (space.tier, space.allocated - space.astray, space.astray)
+}
+
 #[test]
-fn an_lu_that_shares_stays_in_its_tier_until_it_does_not() {
+fn an_lu_goes_with_its_snapshots_and_not_with_another() {
     let mut world = written(&PLAIN, 20, 1);
-    ask(&mut world, snapshot(&[A]));
-    assert_eq!(fault(&mut world, set_tier(A, 1)), Some(Fault::SharesTier));
-    let frozen = world.pool.lu_spaces().find(|space| space.origin == Some(A)).unwrap().lu;
-    ask(&mut world, ask_for(Request::Clone { snapshot: frozen, asked: 0 }));
-    let clone = world.pool.lus().last().unwrap().0;
-    assert_eq!(fault(&mut world, set_tier(clone, 1)), Some(Fault::SharesTier));
-    assert_eq!(fault(&mut world, ask_for(Request::Detach { lu: clone })), None);
-    assert_eq!(fault(&mut world, set_tier(clone, 1)), None);
+    let features = |world: &World| world.pool.superblock().features[0];
+    for at in [0, CHUNK_BYTES] {
+        ask(&mut world, snapshot(&[A]));
+        ask(&mut world, write(A, at, 4 * KIB));
+    }
+    assert_eq!(features(&world), LAYERS);
+    // Three chunks, and a container for what was written above each snapshot.
+    assert_eq!(place(&world, A), (0, 5, 0));
+    let tag = world.submit(Request::SetTier { lu: A, tier: 1 });
+    while world.oracle.is_open(tag) {
+        assert!(world.step());
+    }
+    assert_eq!(place(&world, A), (1, 0, 5), "all of it is on its way");
     world.rest();
-    let of = |world: &World, lu: u32| {
-        let space = world.pool.lu_spaces().find(|space| space.lu == lu).unwrap();
-        (space.tier, space.allocated, space.astray)
-    };
-    assert_eq!(of(&world, clone), (1, 3, 0));
+    assert_eq!((place(&world, A), used(&world)[..2].to_vec()), ((1, 5, 0), vec![0, 0]));
+    assert_eq!(features(&world), LAYERS | GATHERED);
     world.judge_now().unwrap();
+    let snapshots: Vec<u32> = world.pool.snapshots().map(|it| it.snapshot).collect();
+    assert!(snapshots.iter().all(|snapshot| place(&world, *snapshot).0 == 1));
+    assert_eq!(fault(&mut world, set_tier(snapshots[0], 0)), Some(Fault::SharesTier));
+    // A clone would go as well.
+    ask(&mut world, ask_for(Request::Clone { snapshot: snapshots[0], asked: 0 }));
+    let clone = world.pool.lus().last().unwrap().0;
+    assert_eq!(place(&world, clone).0, 1);
+    for lu in [A, clone] {
+        assert_eq!(fault(&mut world, set_tier(lu, 0)), Some(Fault::SharesTier));
+    }
+    assert_eq!(fault(&mut world, ask_for(Request::Detach { lu: clone })), None);
+    for (lu, astray) in [(clone, 0), (A, 0)] {
+        assert_eq!(fault(&mut world, set_tier(lu, 0)), None);
+        world.rest();
+        assert_eq!((place(&world, lu).0, place(&world, lu).2), (0, astray));
+    }
+    assert_eq!(used(&world)[2..], [0, 0]);
+    world.judge_now().unwrap();
+    let pool = Pool::open(&mut Image::new(world.disks.now()), SERVER, None, POLICY).unwrap();
+    assert!(pool.lu_spaces().all(|lu| (lu.tier, lu.astray) == (0, 0)));
+}
+
+/// What a thick LU may still write above its snapshots goes with it.
+#[test]
+fn a_thick_lu_with_a_snapshot_needs_room_for_all_that_it_may_have() {
+    for (chunks, fits) in [(8, false), (9, true)] {
+        let mut world = pool_of_tiers(&[(0, 0), (0, 0), (1, 0)], chunks);
+        ask(&mut world, ask_for(Request::Create { chunks: 2, thick: true, tier: 0, asked: 0 }));
+        ask(&mut world, write(A, 0, 4 * KIB));
+        ask(&mut world, snapshot(&[A]));
+        let tiers = |world: &World| world.pool.tiers();
+        // 4,096 parts, and 2,000 slots in a container.
+        assert_eq!((tiers(&world)[0].used, tiers(&world)[0].set_aside), (1, 3));
+        let room = world.pool.room(1);
+        assert_eq!(room, if fits { 4 } else { 3 });
+        let refused = fault(&mut world, set_tier(A, 1));
+        assert_eq!(refused, (!fits).then_some(Fault::NoSpace));
+        let at = usize::from(fits);
+        assert_eq!((tiers(&world)[at].used, tiers(&world)[at].set_aside), (1, 3));
+    }
+}
+
+/// Whenever it goes beside a snapshot, a clone or a rollback, one waits for the other, and all that is made is in its tier.
+#[test]
+fn what_is_made_of_an_lu_that_goes_to_another_tier_is_there_too() {
+    let mut ways = BTreeSet::new();
+    for made in [snapshot(&[A]), CLONE, rollback(A, S), delete(S)] {
+        for first in [0, 1] {
+            for steps in 0..60 {
+                let mut world = pool_of_tiers(&PLAIN, 8);
+                let create = Request::Create { chunks: 1, thick: false, tier: 1, asked: 0 };
+                let create = ask_for(create);
+                let begin = [create, create, write(A, 0, 512), snapshot(&[A]), set_tier(A, 0)];
+                setup(&mut world, "", &begin);
+                // A block of the journal is being written, and what is said then is not in the tables before the next.
+                let extent = part(B, 0, 512);
+                world.submit(Request::Write { extent, durable: false });
+                let mut both = [set_tier(A, 1), made];
+                both.rotate_left(first);
+                let tags = both.map(|step| {
+                    let Step::Ask(request) = step else { panic!("a request") };
+                    let tag = world.submit(request);
+                    (0..steps).for_each(|_| _ = world.step());
+                    tag
+                });
+                world.rest();
+                assert_eq!(world.pool.torn(), None, "{made:?}, {first}, {steps}");
+                let faults = tags.iter().filter_map(|tag| world.faults.get(tag).copied());
+                let faults: Vec<Fault> = faults.collect();
+                // Where the clone was first, it would go as well.
+                let refused = made == CLONE && faults == [Fault::SharesTier];
+                assert!(faults.is_empty() || refused, "{made:?}, {first}, {steps}: {faults:?}");
+                ways.insert((made == CLONE, refused));
+                ask(&mut world, write(A, 4 * KIB, 512));
+                world.judge_now().unwrap();
+            }
+        }
+    }
+    assert_eq!(ways.len(), 3, "a clone came before it, and behind it");
 }
 
 /// A snapshot that is made while its LU is on its way: all of it goes on.

@@ -16,7 +16,7 @@ fn lu(server: &Server, volume: &str) -> (String, u64, u64) {
 #[test]
 fn an_lu_goes_from_tier_to_tier_under_a_client_and_over_deaths() {
     let mut server = Server::start(&[]);
-    let [slow, fast] = ["slow", "fast"].map(|name| pv(&server, name, 12));
+    let [slow, fast] = ["slow", "fast"].map(|name| pv(&server, name, 24));
     server.ok(&format!("pool create p0 --pvs {}", slow.display()));
     server.ok("lu create lu0 --pool p0 --size 320MiB");
     server.ok("volume set lu0 --limit-iops 1000");
@@ -29,6 +29,8 @@ fn an_lu_goes_from_tier_to_tier_under_a_client_and_over_deaths() {
     let load = load_of(&server, "a0", "--length 300MiB --time 12s");
     server.until("a client that has written", |server| lu(server, "lu0").1 >= 2);
     assert_eq!(lu(&server, "lu0").0, "SYSTEM");
+    // What is written from now on is above a snapshot, which goes along.
+    server.ok("snapshot create s0 --volumes lu0");
     server.ok("lu move lu0 fast");
     server.until("its new tier", |server| lu(server, "lu0").0 == "fast");
     server.kill_plane();
