@@ -21,7 +21,8 @@ use crate::shadow::Shadow;
 use crate::signature;
 use crate::table::{Absent, OpenPv, Shared};
 use crate::thread::{At, Candidate, NotThere, Opening};
-use crate::work::{DEADLINE, Work, chunks_for};
+use crate::volume::chunks_for;
+use crate::work::{DEADLINE, Work};
 
 /// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet. With it the PVs that have left it and that a process
 /// before did not come to erase, or not to the end: to be erased when it serves, for then it is durable that they have left.

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use block::{FileVolume, IoError, OpKind, Tag, VolumeError};
@@ -117,9 +117,11 @@ impl LaneBox {
         Ok(LaneBox { answers: Mutex::default(), bell: Bell::new()? })
     }
 
-    pub(crate) fn post(&self, answered: Answered) {
-        locked(&self.answers).push(answered);
-        self.bell.ring();
+    /// Leaves an answer. Whether it is the first, for which the bell has to be rung: whoever hears it takes all.
+    pub(crate) fn post(&self, answered: Answered) -> bool {
+        let mut answers = locked(&self.answers);
+        answers.push(answered);
+        answers.len() == 1
     }
 
     pub(crate) fn take(&self) -> Vec<Answered> {
@@ -206,20 +208,44 @@ pub(crate) struct Scrubs {
 }
 
 /// Where the thread finds what it is told.
-#[derive(Debug)]
 pub(crate) struct Inbox {
-    sender: Mutex<Sender<Message>>,
+    /// None when the thread has ended.
+    messages: Mutex<Option<Vec<Message>>>,
     pub(crate) bell: Arc<Bell>,
 }
 
 impl Inbox {
-    pub(crate) fn new(sender: Sender<Message>, bell: Arc<Bell>) -> Inbox {
-        Inbox { sender: Mutex::new(sender), bell }
+    pub(crate) fn new(bell: Arc<Bell>) -> Inbox {
+        Inbox { messages: Mutex::new(Some(Vec::new())), bell }
     }
 
+    /// The bell is rung with the first message alone: whoever hears it takes all.
     pub(crate) fn post(&self, message: Message) {
-        // Without the thread the process ends.
-        let _ = locked(&self.sender).send(message);
-        self.bell.ring();
+        let mut messages = locked(&self.messages);
+        let Some(all) = &mut *messages else { return };
+        let first = all.is_empty();
+        all.push(message);
+        drop(messages);
+        if first {
+            self.bell.ring();
+        }
+    }
+}
+
+/// The thread's end of its inbox.
+pub(crate) struct Mail(pub(crate) Arc<Inbox>);
+
+impl Mail {
+    /// All that came, in the order in which it came.
+    pub(crate) fn take(&self) -> Vec<Message> {
+        locked(&self.0.messages).as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+/// However the thread ends, nobody is left waiting for it.
+impl Drop for Mail {
+    fn drop(&mut self) {
+        let left = locked(&self.0.messages).take();
+        drop(left);
     }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 use crate::PoolError;
 use crate::engine::Engine;
 use crate::open::{erase, lane_of, may_join, of_pv, open};
-use crate::post::{Bell, Inbox, Message, Parting, ReplyTo, Wanted};
+use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
-use crate::volume::{LuVolume, size};
-use crate::work::{For, Work, chunks_for};
+use crate::volume::{LuVolume, chunks_for, size};
+use crate::work::{For, Work};
 
 /// How often it is looked whether channels are done, while they are waited for.
 const LOOK: Duration = Duration::from_millis(1);
@@ -97,14 +97,14 @@ impl Pools {
     /// The system has no ring, eventfd or thread for it.
     pub fn start() -> std::io::Result<Pools> {
         let bell = Arc::new(Bell::new()?);
-        let (sender, messages) = channel();
         let (ready, is_ready) = sync_channel(1);
-        let inbox = Arc::new(Inbox::new(sender, Arc::clone(&bell)));
+        let inbox = Arc::new(Inbox::new(Arc::clone(&bell)));
+        let mail = Mail(Arc::clone(&inbox));
         let run = move || match Engine::new(bell) {
             Ok(engine) => {
                 uring::thread::first();
                 let _ = ready.send(Ok(()));
-                run(engine, &messages);
+                run(engine, &mail);
             }
             Err(error) => drop(ready.send(Err(error))),
         };
@@ -324,7 +324,7 @@ impl PoolHandle {
     ///
     /// # Errors
     ///
-    /// It has no room there, or shares what it holds.
+    /// It has no room there, or shares what it holds with another LU.
     pub fn set_tier(&self, lu: u32, tier: u8) -> Result<(), PoolError> {
         self.core(Request::SetTier { lu, tier })?.map(drop).map_err(|fault| {
             let help = match fault {
@@ -603,7 +603,7 @@ fn parse(text: &str) -> Option<Uuid> {
     Some(Uuid(u128::from_str_radix(text, 16).ok()?.to_be_bytes()))
 }
 
-fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
+fn run(mut engine: Engine<For>, mail: &Mail) {
     let mut works: BTreeMap<u32, Work> = BTreeMap::new();
     // Lanes to be given up when nothing is under way on them.
     let mut retired: Vec<u16> = Vec::new();
@@ -612,7 +612,7 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
         let due = works.values().filter_map(Work::due).min();
         let due = due.map(|due| due.saturating_duration_since(clock::instant()));
         engine.wait(if soon { Some(LOOK) } else { due });
-        while let Ok(message) = messages.try_recv() {
+        for message in mail.take() {
             match message {
                 Message::Attach(pv, reply) => drop(reply.send(engine.join(&pv))),
                 Message::Detach(lane) => retired.push(lane),

@@ -18,7 +18,6 @@ use crate::lane::LuLane;
 use crate::post::Inbox;
 use crate::table::{Shared, Table};
 use crate::thread::ask_core;
-use crate::work::chunks_for;
 
 /// See the module.
 pub(crate) struct LuVolume {
@@ -173,4 +172,9 @@ impl Volume for LuVolume {
         self.table.size.store(bytes, SeqCst);
         self.cut(bytes).inspect_err(|_| self.table.size.store(now, SeqCst))
     }
+}
+
+/// Chunks for so many bytes.
+pub(crate) fn chunks_for(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(CHUNK_BYTES)).unwrap_or(u32::MAX)
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use block::{IoError, OpKind};
 use memory::clock;
-use pool::format::{CHUNK_BYTES, MemberState, Superblock};
+use pool::format::{MemberState, Superblock};
 use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, PARTS, Pool, Reply, Request};
 
 use effects::{Purse, Todo, is_same};
@@ -28,7 +28,7 @@ use crate::PoolError;
 use crate::chain::Space;
 use crate::engine::{Arrived, Engine};
 use crate::pace::Left;
-use crate::post::{Answered, Ask, ReplyTo, Served, Wanted};
+use crate::post::{Answered, Ask, LaneBox, ReplyTo, Served, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Shared, Table};
 
@@ -111,6 +111,8 @@ pub(crate) struct Work {
     mirror: mirror::Mirror,
     activity: activity::Activity,
     asks: BTreeMap<u64, Asker>,
+    /// Lanes with answers of which they do not know.
+    rings: Vec<Arc<LaneBox>>,
     next: u64,
     /// Effects that wait for a buffer, by the PV whose operations have too many.
     todo: BTreeMap<u16, VecDeque<Todo>>,
@@ -172,6 +174,7 @@ impl Work {
             mirror: mirror::Mirror::default(),
             activity: activity::Activity::default(),
             asks: BTreeMap::new(),
+            rings: Vec::new(),
             next: 0,
             todo: BTreeMap::new(),
             purses: BTreeMap::new(),
@@ -451,6 +454,8 @@ impl Work {
                 }
             }
             todo.into_iter().for_each(|todo| self.put(engine, todo));
+            // What is answered together is taken together.
+            self.rings.drain(..).for_each(|lane| lane.bell.ring());
             self.next_asks();
             let drains = !self.drains.is_empty() || !self.gone.1.is_empty();
             if self.draining.is_none() && drains {
@@ -581,7 +586,9 @@ impl Work {
                     Ok(_) => Ok(()),
                     Err(fault) => Err(error_of(fault)),
                 };
-                ask.from.post(Answered { tag: ask.tag, result });
+                if ask.from.post(Answered { tag: ask.tag, result }) {
+                    self.rings.push(ask.from);
+                }
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
@@ -698,9 +705,4 @@ fn error_of(fault: Fault) -> IoError {
         | Fault::NoLegs
         | Fault::HasSums => IoError::Io,
     }
-}
-
-/// Chunks for so many bytes.
-pub(crate) fn chunks_for(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(CHUNK_BYTES)).unwrap_or(u32::MAX)
 }
