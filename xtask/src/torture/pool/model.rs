@@ -18,16 +18,21 @@ use anyhow::{Context as _, Result, anyhow};
 
 /// How long the server may take to be as it must: longer than any wait of its own.
 pub(super) const PATIENCE: Duration = Duration::from_secs(100);
-/// PVs of a failure group.
+/// Failure groups of the mirrored pool, and tiers of the other.
+pub(super) const SIDES: usize = 2;
+/// PVs of each.
 pub(super) const PVS: usize = 3;
-/// PVs of a failure group that are added where its pool is full, at most.
+/// PVs of one that is added to where it is full, at most.
 const PVS_MAX: usize = 16;
 /// The names of the failure groups.
-pub(super) const GROUPS: [&str; 2] = ["Default", "Mirror"];
+const GROUPS: [&str; SIDES] = ["Default", "Mirror"];
+/// Those of the tiers.
+pub(super) const TIERS: [&str; SIDES] = ["SYSTEM", "fast"];
 
 pub(super) struct Pv {
     pub(super) medium: Medium,
-    pub(super) group: usize,
+    /// Its failure group or tier.
+    pub(super) side: usize,
     pub(super) away: bool,
     pub(super) leaving: bool,
 }
@@ -56,6 +61,8 @@ pub(super) struct Lu {
     /// Nobody wrote to the other part.
     pub(super) fresh: bool,
     pub(super) clone: bool,
+    /// The tier to which it went last.
+    pub(super) tier: usize,
     pub(super) client: Option<Client>,
 }
 
@@ -371,9 +378,14 @@ impl World {
             if !wants || just_now {
                 continue;
             }
-            for group in 0..self.pools[at].groups() {
+            for side in 0..SIDES {
                 let pool = &self.pools[at];
-                let own = || pool.pvs.iter().filter(|pv| pv.group == group);
+                // Of tiers, those in which somebody waits.
+                let paused = pool.tier(view, side)["paused"].as_u64() != Some(0);
+                if !pool.mirrored && !paused && !wanting.contains(&at) {
+                    continue;
+                }
+                let own = || pool.pvs.iter().filter(|pv| pv.side == side);
                 if own().count() >= PVS_MAX {
                     return Err(anyhow!(
                         "pool {} has {PVS_MAX} PVs and is full: {space}",
@@ -382,7 +394,7 @@ impl World {
                 }
                 // One after the other: the last one may have been added just now.
                 if own().all(|pv| pv.leaving || pv.away || there(pv)) {
-                    self.add_pv(at, group)?;
+                    self.add_pv(at, side)?;
                 }
             }
             self.pools[at].extended = Some(Instant::now());
@@ -404,16 +416,13 @@ impl World {
     }
 
     /// Adds one, without harm: that is for `change`.
-    pub(super) fn add_pv(&mut self, at: usize, group: usize) -> Result<()> {
+    pub(super) fn add_pv(&mut self, at: usize, side: usize) -> Result<()> {
         let number = self.next();
         let kind = self.dice.below(3);
         let medium = Medium::make(&self.server, self.can, number, kind)?;
         let path = medium.path().display().to_string();
         let name = self.pools[at].name;
-        let mut words = vec!["pv", "add", name, &path];
-        if self.pools[at].mirrored {
-            words.extend(["--failgrp", GROUPS[group]]);
-        }
+        let words = [&["pv", "add", name, &path][..], &self.pools[at].belongs(side)].concat();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let output = self.server.ask(&words)?;
@@ -426,7 +435,7 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        self.pools[at].pvs.push(Pv { medium, group, away: false, leaving: false });
+        self.pools[at].pvs.push(Pv { medium, side, away: false, leaving: false });
         self.tally.pvs[0] += 1;
         Ok(())
     }
@@ -436,20 +445,16 @@ impl World {
         if !said.contains("has no room on the other PVs") {
             return Ok(false);
         }
-        let pool = &mut self.pools[at];
-        let Some(pv) = pool.pvs.iter_mut().find(|pv| pv.leaving && said.contains(&pv.path()))
-        else {
+        let pool = &self.pools[at];
+        let Some(pv) = pool.pvs.iter().find(|pv| pv.leaving && said.contains(&pv.path())) else {
             return Ok(false);
         };
-        let mut words = vec!["pv", "add", pool.name];
-        let path = pv.path();
-        words.push(&path);
-        if pool.mirrored {
-            words.extend(["--failgrp", GROUPS[pv.group]]);
-        }
+        let (name, path, side) = (pool.name, pv.path(), pv.side);
+        let words = [&["pv", "add", name, &path][..], &self.pools[at].belongs(side)].concat();
         let output = self.server.ask(&words)?;
         if matches!(output.status.code(), Some(0 | 7)) {
-            pv.leaving = false;
+            let mut pvs = self.pools[at].pvs.iter_mut();
+            pvs.find(|pv| pv.path() == path).into_iter().for_each(|pv| pv.leaving = false);
             self.tally.called_back += 1;
         } else if !cannot_now(&output) {
             return Err(anyhow!("`{}`: {}", words.join(" "), self::said(&output)));
@@ -465,8 +470,26 @@ fn nobodys(view: &Value) -> impl Iterator<Item = u64> {
 }
 
 impl Pool {
-    pub(super) fn groups(&self) -> usize {
-        1 + usize::from(self.mirrored)
+    /// The words that say in which failure group or tier a PV is to be.
+    fn belongs(&self, side: usize) -> [&'static str; 2] {
+        if self.mirrored { ["--failgrp", GROUPS[side]] } else { ["--tier", TIERS[side]] }
+    }
+
+    /// How that side of it is called.
+    pub(super) fn side(&self, side: usize) -> &'static str {
+        self.belongs(side)[1]
+    }
+
+    /// A tier, of how it stands.
+    pub(super) fn tier<'a>(&self, view: &'a Value, side: usize) -> &'a Value {
+        let mut tiers = view["space"]["tiers"].as_array().into_iter().flatten();
+        tiers.find(|tier| tier["name"] == TIERS[side]).unwrap_or(&Value::Null)
+    }
+
+    /// Whether all of its LUs are in their tiers, but for those that cannot be for a reason that is told.
+    pub(super) fn is_gathered(view: &Value) -> bool {
+        let mut lus = view["space"]["lus"].as_array().into_iter().flatten();
+        lus.all(|lu| lu["astray_bytes"].as_u64().unwrap_or(0) == 0) || !view["reason"].is_null()
     }
 
     /// Whether nothing of it is away or on its way.
@@ -482,7 +505,9 @@ pub(super) fn has_pv(server: &Server, pool: &str, path: &str) -> Option<bool> {
     let view = view.as_array().and_then(|all| all.first()).unwrap_or(&view);
     let named = |name: &str| {
         let list = view["attributes"][name].as_str().unwrap_or_default();
-        list.split(',').any(|one| one == path)
+        // A path alone, or behind the name of a tier.
+        let is_it = |one: &str| one.strip_suffix(path).is_some_and(|tier| !tier.contains('/'));
+        list.split(',').any(is_it)
     };
     view["attributes"].is_object().then(|| named("pvs") || named("mirror"))
 }
@@ -504,7 +529,8 @@ fn said(output: &Output) -> String {
 
 /// A refusal that a pool in this state may give.
 fn may_be(output: &Output) -> bool {
-    no_space(&said(output))
+    let said = said(output);
+    no_space(&said) || said.contains("shares what it holds with another LU")
 }
 
 /// Whether it is space that is wanting, by the words of the messages.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::client::{Client, Ended, Kind};
 use super::media::Medium;
 use super::model::{
-    Change, GROUPS, Lu, PATIENCE, PVS, Pool, Pv, Snapshot, World, has_pv, is_there,
+    Change, Lu, PATIENCE, PVS, Pool, Pv, SIDES, Snapshot, TIERS, World, has_pv, is_there,
 };
 use anyhow::{Result, anyhow};
 
@@ -29,6 +29,7 @@ const STEPS: &[(usize, Step)] = &[
     (6, World::clone_lu),
     (3, World::detach),
     (5, World::grow),
+    (8, World::go_to_tier),
     (11, World::lose_or_return),
     (3, World::add),
     (4, World::remove_pv),
@@ -90,7 +91,8 @@ impl World {
             self.check()?;
             let views = self.shown();
             let mut all = self.pools.iter().zip(&views);
-            let Some((pool, view)) = all.find(|(pool, view)| !pool.is_whole(view)) else {
+            let rests = |pool: &Pool, view| pool.is_whole(view) && Pool::is_gathered(view);
+            let Some((pool, view)) = all.find(|(pool, view)| !rests(pool, view)) else {
                 return Ok(());
             };
             if Instant::now() > deadline {
@@ -116,57 +118,62 @@ impl World {
 
     pub(super) fn make_pool(&mut self, name: &'static str, mirrored: bool) -> Result<()> {
         let mut pvs = Vec::new();
-        for group in 0..1 + usize::from(mirrored) {
+        for side in 0..SIDES {
             // One of each kind; only mirrored pools can do without one.
             for at in 0..PVS {
                 let number = self.next();
                 let kind = if mirrored { at } else { at + 1 };
                 let medium = Medium::make(&self.server, self.can, number, kind)?;
-                pvs.push(Pv { medium, group, away: false, leaving: false });
+                pvs.push(Pv { medium, side, away: false, leaving: false });
             }
         }
-        let list = |group: usize| {
-            let own = pvs.iter().filter(|pv| pv.group == group).map(Pv::path);
-            own.collect::<Vec<_>>().join(",")
+        let list = |side: usize, tier: &str| {
+            let own = pvs.iter().filter(|pv| pv.side == side);
+            own.map(|pv| format!("{tier}{}", pv.path())).collect::<Vec<_>>().join(",")
         };
-        let (first, second) = (list(0), list(1));
-        let mut words = vec!["pool", "create", name, "--pvs", &first];
+        let mut words = vec!["pool", "create", name];
+        let lists = match mirrored {
+            true => [list(0, ""), list(1, "")],
+            false => [[list(0, ""), list(1, &format!("{}:", TIERS[1]))].join(","), String::new()],
+        };
+        words.extend(["--pvs", &lists[0]]);
         if mirrored {
-            words.extend(["--mirror", &second]);
+            words.extend(["--mirror", &lists[1]]);
         }
         self.must(&words, |server| is_there(server, "pool", name))?;
         self.pools.push(Pool { name, mirrored, pvs, extended: None });
         self.check()
     }
 
-    /// A pool by chance, of which nothing is away or on its way, and a failure group of it.
+    /// A pool by chance, of which nothing is away or on its way, and a failure group or tier of it.
     fn whole_pool(&mut self) -> Option<(usize, usize)> {
         let at = self.dice.below(self.pools.len());
-        let group = self.dice.below(self.pools[at].groups());
+        let side = self.dice.below(SIDES);
         let views = self.shown();
-        self.pools[at].is_whole(&views[at]).then_some((at, group))
+        self.pools[at].is_whole(&views[at]).then_some((at, side))
     }
 
     fn add(&mut self) -> Result<Option<String>> {
-        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
-        if self.pools[at].pvs.iter().filter(|pv| pv.group == group).count() > PVS {
+        let Some((at, side)) = self.whole_pool() else { return Ok(None) };
+        if self.pools[at].pvs.iter().filter(|pv| pv.side == side).count() > PVS {
             return Ok(None);
         }
-        self.add_pv(at, group)?;
-        Ok(Some(format!("add a PV to {} of {}", GROUPS[group], self.pools[at].name)))
+        self.add_pv(at, side)?;
+        let pool = &self.pools[at];
+        Ok(Some(format!("add a PV to {} of {}", pool.side(side), pool.name)))
     }
 
-    /// One of a group that has others.
-    fn one_of(&mut self, at: usize, group: usize, least: usize) -> Option<usize> {
+    /// One of a failure group or tier that has others.
+    fn one_of(&mut self, at: usize, side: usize, least: usize) -> Option<usize> {
         let pvs = self.pools[at].pvs.iter().enumerate();
         let own: Vec<usize> =
-            pvs.filter(|(_, pv)| pv.group == group).map(|(index, _)| index).collect();
+            pvs.filter(|(_, pv)| pv.side == side).map(|(index, _)| index).collect();
         if own.len() < least { None } else { Some(own[self.dice.below(own.len())]) }
     }
 
     fn remove_pv(&mut self) -> Result<Option<String>> {
-        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
-        let Some(index) = self.one_of(at, group, PVS) else { return Ok(None) };
+        let Some((at, side)) = self.whole_pool() else { return Ok(None) };
+        let Some(index) = self.one_of(at, side, PVS) else { return Ok(None) };
         let (name, path) = (self.pools[at].name, self.pools[at].pvs[index].path());
         let gone = |server: &_| has_pv(server, name, &path).map(|there| !there);
         let change = self.change(&["pv", "remove", name, &path], gone)?;
@@ -185,8 +192,8 @@ impl World {
     }
 
     fn replace_pv(&mut self) -> Result<Option<String>> {
-        let Some((at, group)) = self.whole_pool() else { return Ok(None) };
-        let Some(index) = self.one_of(at, group, 1) else { return Ok(None) };
+        let Some((at, side)) = self.whole_pool() else { return Ok(None) };
+        let Some(index) = self.one_of(at, side, 1) else { return Ok(None) };
         let (number, kind) = (self.next(), self.dice.below(3));
         let medium = Medium::make(&self.server, self.can, number, kind)?;
         let new = medium.path().display().to_string();
@@ -195,7 +202,7 @@ impl World {
             .change(&["pv", "replace", name, &path, &new], |server| has_pv(server, name, &new))?;
         if change == Change::Done {
             self.leaves(at, &path);
-            self.pools[at].pvs.push(Pv { medium, group, away: false, leaving: false });
+            self.pools[at].pvs.push(Pv { medium, side, away: false, leaving: false });
             self.tally.pvs[2] += 1;
         }
         Ok(Some(format!("replace {path} of {name} by {new}: {change:?}")))
@@ -253,7 +260,9 @@ impl World {
     fn fill(&mut self) -> Result<Option<String>> {
         let at = self.dice.below(self.pools.len());
         let views = self.shown();
-        let Some(free) = views[at]["space"]["free_bytes"].as_u64() else { return Ok(None) };
+        // Of the tier in which LUs are made.
+        let tier = self.pools[at].tier(&views[at], 0);
+        let Some(free) = tier["free_bytes"].as_u64() else { return Ok(None) };
         if self.lus.len() > LUS_MAX {
             return Ok(None);
         }
@@ -310,8 +319,8 @@ impl World {
             return Ok(false);
         }
         self.adapter(number)?;
-        let (holds, fresh, clone, client) = (None, true, false, None);
-        let lu = Lu { pool, size_mib, first_mib: size_mib, holds, fresh, clone, client };
+        let (holds, fresh, clone, tier, client) = (None, true, false, 0, None);
+        let lu = Lu { pool, size_mib, first_mib: size_mib, holds, fresh, clone, tier, client };
         self.lus.insert(number, lu);
         self.tally.lus[0] += 1;
         Ok(true)
@@ -479,9 +488,10 @@ impl World {
         else {
             return Ok(None);
         };
-        let Some(Lu { pool, .. }) = self.lus.get(lu) else { return Ok(None) };
+        let Some(Lu { pool, tier, .. }) = self.lus.get(lu) else { return Ok(None) };
         let lu = Lu {
             pool: *pool,
+            tier: *tier,
             size_mib: *size_mib,
             first_mib: *first_mib,
             holds: *holds,
@@ -529,6 +539,23 @@ impl World {
             }
         }
         Ok(Some(format!("grow {number} to {size_mib} MiB, shares: {shares}: {change:?}")))
+    }
+
+    /// To the other tier of the pool that has two, with its snapshots; it stays where it shares with a clone.
+    fn go_to_tier(&mut self) -> Result<Option<String>> {
+        let numbers = self.lus.iter().filter(|(_, lu)| !self.pools[lu.pool].mirrored);
+        let numbers: Vec<u32> = numbers.map(|(number, _)| *number).collect();
+        let Some(number) = self.dice.one_of(numbers) else { return Ok(None) };
+        let Some(Lu { tier, .. }) = self.lus.get(&number) else { return Ok(None) };
+        let (tier, shares) = (1 - tier, self.has_snapshot(number));
+        let words = ["lu", "move", &format!("v{number}"), TIERS[tier]];
+        let change = self.change(&words, |_| None)?;
+        if let Some(lu) = self.lus.get_mut(&number).filter(|_| change == Change::Done) {
+            lu.tier = tier;
+            self.tally.moved[usize::from(shares)] += 1;
+        }
+        let tier = TIERS[tier];
+        Ok(Some(format!("{number} goes to {tier}, with snapshots: {shares}: {change:?}")))
     }
 
     /// Compares what an LU has more than at first.

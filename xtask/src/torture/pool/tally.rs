@@ -16,6 +16,8 @@ pub(super) struct Tally {
     pub(super) detached: u64,
     /// LUs that grew that shared nothing, and others.
     pub(super) grown: [u64; 2],
+    /// LUs that went to a tier without snapshots, and with some.
+    pub(super) moved: [u64; 2],
     pub(super) orphans: u64,
     pub(super) called_back: u64,
     pub(super) full: u64,
@@ -37,6 +39,7 @@ impl fmt::Display for Tally {
         let Tally {
             lus: [made, gone],
             grown: [alone, shared],
+            moved: [bare, cut_before],
             orphans,
             snapshots: [cut, dropped],
             rollbacks,
@@ -58,6 +61,7 @@ impl fmt::Display for Tally {
             "{made} LUs made, {gone} removed, {orphans} purged that were nobody's; {clones} clones, {detached} detached"
         )?;
         writeln!(f, "{alone} LUs grew that shared nothing, {shared} that did")?;
+        writeln!(f, "{bare} LUs went to a tier without snapshots, {cut_before} with some")?;
         writeln!(f, "{cut} snapshots, {dropped} removed, {rollbacks} rolled back")?;
         writeln!(
             f,
