@@ -48,10 +48,10 @@ pub(super) struct Options {
 
 /// The part of CI: together with the end of what was begun it is about a minute.
 pub(super) fn step(server: &Path) -> Result<()> {
-    // One seed, so that what fails fails again; `cargo xtask torture pool` takes new ones.
+    // One seed, so that what fails fails again; `cargo xtask torture pool` takes new ones. With this one a bit of everything is done.
     let options = Options {
         time: Duration::from_secs(30),
-        seed: Some(1),
+        seed: Some(3),
         checked: true,
         server: None,
         verbose: false,
