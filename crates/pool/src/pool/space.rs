@@ -349,8 +349,7 @@ impl Pool {
         let served = || self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
         for role in [Role::Lu, Role::Snapshot] {
             for (number, _) in served().filter(|(_, lu)| lu.role == role) {
-                // While it is detached it has a space of its own besides.
-                for space in self.tables.chain(*number).into_iter().chain([*number]) {
+                for space in self.tables.all_of(*number) {
                     counted.entry(space).or_insert(*number);
                 }
             }

@@ -123,15 +123,16 @@ impl Tables {
         Ok(())
     }
 
+    /// All in which an LU has something: its [chain](Tables::chain), and itself, since while it is detached it has a space of its own besides.
+    pub(crate) fn all_of(&self, lu: u32) -> impl Iterator<Item = u32> + use<> {
+        self.chain(lu).into_iter().chain([lu])
+    }
+
     /// An LU with all that belongs to it: the LUs and snapshots that need something that it needs, and the layers and spaces of all of them.
     pub(crate) fn kin(&self, lu: u32) -> BTreeSet<u32> {
         let lus = self.lus.iter().filter(|(_, lu)| lu.is_lu());
-        let mut others: Vec<Vec<u32>> = lus
-            .map(|(number, _)| {
-                // While it is detached it has a space of its own besides.
-                self.chain(*number).into_iter().chain([*number]).collect()
-            })
-            .collect();
+        let mut others: Vec<Vec<u32>> =
+            lus.map(|(number, _)| self.all_of(*number).collect()).collect();
         let mut kin = BTreeSet::from([lu]);
         loop {
             let needs = |spaces: &mut Vec<u32>| spaces.iter().any(|space| kin.contains(space));

@@ -8,7 +8,7 @@ use super::world::read_all;
 use super::*;
 use crate::pool::{Coalescing, Fault};
 
-const COALESCE: Step = Step::Ask(Request::Coalesce);
+pub(super) const COALESCE: Step = Step::Ask(Request::Coalesce);
 
 fn detach(lu: u32) -> Step {
     ask_for(Request::Detach { lu })

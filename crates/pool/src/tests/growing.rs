@@ -1,5 +1,6 @@
 //! LUs that share what they hold grow.
 
+use super::coalesce::COALESCE;
 use super::layers::{
     C, S, alphabet, ask_for, assert_keeps, delete, flush, pool, rollback, setup, snapshot, world_of,
 };
@@ -8,7 +9,6 @@ use super::*;
 use crate::choose::{GROWN, LAYERS};
 use crate::pool::Fault;
 
-const COALESCE: Step = Step::Ask(Request::Coalesce);
 const DETACH_C: Step = Step::Ask(Request::Detach { lu: C });
 /// Behind the end that all have in the setups.
 const BEYOND: u64 = CHUNK_BYTES + 62 * KIB;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::coalesce::COALESCE;
 use super::layers::{ask_for, delete, flush, rollback, setup, snapshot};
 use super::world::{POLICY, SERVER};
 use super::*;
@@ -13,7 +14,6 @@ fn set_tier(lu: u32, tier: u8) -> Step {
 }
 
 const CLONE: Step = Step::Ask(Request::Clone { snapshot: S, asked: 0 });
-const COALESCE: Step = Step::Ask(Request::Coalesce);
 
 fn checkpoint() -> Step {
     ask_for(Request::Checkpoint)
@@ -274,10 +274,11 @@ fn an_lu_goes_with_its_snapshots_and_not_with_another() {
         assert_eq!(fault(&mut world, set_tier(lu, 0)), Some(Fault::SharesTier));
     }
     assert_eq!(fault(&mut world, ask_for(Request::Detach { lu: clone })), None);
-    for (lu, astray) in [(clone, 0), (A, 0)] {
+    for lu in [clone, A] {
         assert_eq!(fault(&mut world, set_tier(lu, 0)), None);
         world.rest();
-        assert_eq!((place(&world, lu).0, place(&world, lu).2), (0, astray));
+        let (tier, _, astray) = place(&world, lu);
+        assert_eq!((tier, astray), (0, 0));
     }
     assert_eq!(used(&world)[2..], [0, 0]);
     world.judge_now().unwrap();
@@ -313,8 +314,8 @@ fn what_is_made_of_an_lu_that_goes_to_another_tier_is_there_too() {
         for first in [0, 1] {
             for steps in 0..60 {
                 let mut world = pool_of_tiers(&PLAIN, 8);
-                let create = Request::Create { chunks: 1, thick: false, tier: 1, asked: 0 };
-                let create = ask_for(create);
+                let create =
+                    ask_for(Request::Create { chunks: 1, thick: false, tier: 1, asked: 0 });
                 let begin = [create, create, write(A, 0, 512), snapshot(&[A]), set_tier(A, 0)];
                 setup(&mut world, "", &begin);
                 // A block of the journal is being written, and what is said then is not in the tables before the next.

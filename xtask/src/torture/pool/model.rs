@@ -446,15 +446,14 @@ impl World {
             return Ok(false);
         }
         let pool = &self.pools[at];
-        let Some(pv) = pool.pvs.iter().find(|pv| pv.leaving && said.contains(&pv.path())) else {
-            return Ok(false);
-        };
-        let (name, path, side) = (pool.name, pv.path(), pv.side);
-        let words = [&["pv", "add", name, &path][..], &self.pools[at].belongs(side)].concat();
+        let called = |pv: &Pv| pv.leaving && said.contains(&pv.path());
+        let Some(index) = pool.pvs.iter().position(called) else { return Ok(false) };
+        let path = pool.pvs[index].path();
+        let belongs = pool.belongs(pool.pvs[index].side);
+        let words = [&["pv", "add", pool.name, &path][..], &belongs].concat();
         let output = self.server.ask(&words)?;
         if matches!(output.status.code(), Some(0 | 7)) {
-            let mut pvs = self.pools[at].pvs.iter_mut();
-            pvs.find(|pv| pv.path() == path).into_iter().for_each(|pv| pv.leaving = false);
+            self.pools[at].pvs[index].leaving = false;
             self.tally.called_back += 1;
         } else if !cannot_now(&output) {
             return Err(anyhow!("`{}`: {}", words.join(" "), self::said(&output)));

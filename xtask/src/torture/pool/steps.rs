@@ -131,14 +131,13 @@ impl World {
             let own = pvs.iter().filter(|pv| pv.side == side);
             own.map(|pv| format!("{tier}{}", pv.path())).collect::<Vec<_>>().join(",")
         };
+        let tier = if mirrored { String::new() } else { format!("{}:", TIERS[1]) };
+        let (first, second) = (list(0, ""), list(1, &tier));
+        let both = format!("{first},{second}");
         let mut words = vec!["pool", "create", name];
-        let lists = match mirrored {
-            true => [list(0, ""), list(1, "")],
-            false => [[list(0, ""), list(1, &format!("{}:", TIERS[1]))].join(","), String::new()],
-        };
-        words.extend(["--pvs", &lists[0]]);
-        if mirrored {
-            words.extend(["--mirror", &lists[1]]);
+        match mirrored {
+            true => words.extend(["--pvs", &first, "--mirror", &second]),
+            false => words.extend(["--pvs", &both]),
         }
         self.must(&words, |server| is_there(server, "pool", name))?;
         self.pools.push(Pool { name, mirrored, pvs, extended: None });
