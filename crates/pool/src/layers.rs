@@ -10,7 +10,7 @@ use crate::format::{CHUNK_BYTES, Kind, PAGE_BYTES, Record};
 /// What a slot of a layer has room for: a part of an LU.
 pub const PART_BYTES: u64 = 32 << 10;
 /// What a bit of a slot is of.
-pub(crate) const SECTOR: u64 = 512;
+pub const SECTOR: u64 = 512;
 /// Parts in a chunk of an LU.
 pub const PARTS: u64 = CHUNK_BYTES / PART_BYTES;
 /// Slots of a container, behind the two places of the page that says what is in them.
@@ -52,8 +52,9 @@ pub(crate) fn slot_at(container: u32, at: u64) -> Option<(u32, u64)> {
     (slot < SLOTS.into()).then_some((number as u32, (at - FIRST) % PART_BYTES))
 }
 
-/// The sectors from a byte of a part on.
-pub(crate) fn sectors(at: u64, bytes: u64) -> u64 {
+/// The sectors from a byte of a part on, a bit each.
+#[must_use]
+pub fn sectors(at: u64, bytes: u64) -> u64 {
     let (first, end) = (at / SECTOR, (at + bytes).div_ceil(SECTOR));
     if end <= first {
         return 0;
@@ -90,6 +91,11 @@ impl Parts {
     /// The part that a slot has.
     pub(crate) fn in_slot(&self, layer: u32, slot: u32) -> Option<u64> {
         self.slots.get(&(layer, slot)).copied()
+    }
+
+    /// The slots of a layer that have something.
+    pub(crate) fn slots(&self, layer: u32) -> impl Iterator<Item = u32> {
+        self.slots.range((layer, 0)..=(layer, u32::MAX)).map(|((_, slot), _)| *slot)
     }
 
     /// Those of a range of layers and numbers.

@@ -31,12 +31,12 @@ mod tests;
 
 pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
-pub use layers::{PART_BYTES, PARTS, chunks_above, slot_place};
+pub use layers::{PART_BYTES, PARTS, SECTOR, chunks_above, sectors, slot_place};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Balance, Coalescing, Effect, Extent, Fault, Finding, FindingKind, Found, GROUP_MAX, Group,
-    HeldCopy, Kept, KeptPart, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool, PvSpace,
-    ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync, ResyncBlocks,
+    Balance, Channels, Coalescing, Effect, Extent, Fault, Finding, FindingKind, Found, GROUP_MAX,
+    Group, HeldCopy, Kept, KeptPart, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool,
+    PvSpace, ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync, ResyncBlocks,
     Scrubbing, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, rescue, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

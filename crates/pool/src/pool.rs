@@ -15,7 +15,8 @@
 //! # The rules
 //!
 //! 1. A write is answered when the record that maps its chunk is on all copies of the journal and its blocks are live. Live bits are in the [`Shadow`], which survives the process.
-//! 2. A flush is answered when the PVs have made durable what was live when it began, and then the records that say so are on all copies of the journal. A bit that is durable has durable data.
+//! 2. A flush is answered when the PVs have made durable what was live when it began, and then the records that say so are on all copies of the journal. A bit that is durable has durable data, or is of slots that channels
+//!    may take: of these only what is present is read, and that is said behind it.
 //! 3. Blocks without a bit are zeros. The first write to a part of a block writes all of it, with zeros around.
 //! 4. A chunk is given out again when the record that frees it is durable *and* nothing that was begun before is still under way: the channels have said so ([`Effect::Drain`]), and the pool's
 //!    own reads and writes are over.
@@ -29,6 +30,7 @@
 //! - It carries out effects in any order, each as soon as it likes, and tells what became of each that has an `op` exactly once. Between two effects nothing is ordered but by what was told.
 //! - A durable write is told as done when it is on stable storage; a flush, when all is that was told as done before the flush was given out.
 //! - No write of a process before this one is still under way when it opens the pool.
+//! - What channels have written in slots that they took it tells ([`Pool::took`]) before a request that was made after they had answered, and before it says that a drain is over.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -58,6 +60,7 @@ mod members;
 mod mends;
 mod missed;
 mod moves;
+mod offers;
 mod older;
 mod open;
 mod paced;
@@ -95,6 +98,7 @@ pub use members::{Balance, Removal};
 use mends::Mends;
 pub use mends::{Resync, ResyncBlocks};
 use missed::Missed;
+pub use offers::Channels;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
 use paced::HeldCopies;
 pub use paced::HeldCopy;

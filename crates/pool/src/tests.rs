@@ -21,6 +21,7 @@ mod opened;
 mod oracle;
 mod rescue;
 mod sums;
+mod taking;
 mod tiers;
 mod untold;
 mod world;
@@ -55,11 +56,11 @@ enum Step {
     Kill,
 }
 
-fn part(lu: u32, at: u64, bytes: u64) -> Extent {
+const fn part(lu: u32, at: u64, bytes: u64) -> Extent {
     Extent { lu, at, bytes }
 }
 
-fn write(lu: u32, at: u64, bytes: u64) -> Step {
+const fn write(lu: u32, at: u64, bytes: u64) -> Step {
     Step::Ask(Request::Write { extent: part(lu, at, bytes), durable: false })
 }
 
@@ -398,7 +399,7 @@ impl Explorer {
                 format!("{wrong}\n  of {} writes {parts:?} were done", writes.len())
             })?;
         }
-        let shadow = world.pool.shadow();
+        let shadow = world.shadow();
         let flying: Vec<(Write, bool)> = flying.into_iter().map(|write| (write, false)).collect();
         for parts in self.choices(flying.len()).into_iter().step_by(3) {
             let mut image = Image::new(world.disks.now());

@@ -21,7 +21,7 @@ layout! {
     HOME_OWNER 91 + 1 "slot of the server that wrote it, 0 to 63";
     ACTIVITY 92 + 1 "reserved: legs may differ after a crash";
     HOME_RESERVED 93 + 3 "0";
-    WRITTEN 96 + 128 "written bits: bit n of byte m is of block 8 m + n; without it a block is zeros, whatever the chunk has there";
+    WRITTEN 96 + 128 "written bits: bit n of byte m is of block 8 m + n; without it a block is zeros, whatever the chunk has there. Of a container bits may be set where nothing was written: its page says what is there";
 }
 const FORM: Form = Form { magic: *b"TLPOOLHR", what: "home record" };
 const LENGTH: usize = 224;

@@ -129,6 +129,8 @@ pub(crate) enum Rule {
     HomeUnread,
     /// Only what is present in a slot is read from it.
     PresentOnly,
+    /// A part of a layer is placed when no channel can take a slot for it any more.
+    PlaceAfterClose,
     /// A snapshot is of a moment at which nothing is under way.
     CutAfterDrain,
     /// … and what is in it was made durable, and said.

@@ -11,8 +11,10 @@ use crate::layers::{PART_BYTES, SECTOR, sectors};
 pub(super) struct Layered {
     /// Parts of which the tables do not know, or not all sectors, by layer and number.
     pub(super) live: BTreeMap<(u32, u64), Placed>,
-    /// The next slot of a layer.
-    next: BTreeMap<u32, u32>,
+    /// Slots of layers that nobody has.
+    pub(super) free: BTreeMap<u32, offers::Free>,
+    /// Who takes slots besides the pool.
+    pub(super) channels: Option<Box<dyn Channels>>,
     /// A checkpoint has ended since what the tables have of parts was forgotten.
     pub(super) forgets: bool,
     /// Layers and spaces that nobody needs any more, until that is in the tables.
@@ -196,11 +198,7 @@ impl Pool {
     }
 
     fn write_part(&mut self, part: Part, layer: u32) {
-        let placed = match self.placed(layer, part.number) {
-            Some(placed) => placed,
-            None => Placed { slot: self.next_slot(layer), present: 0 },
-        };
-        self.layered.live.insert((layer, part.number), placed);
+        let placed = self.place(layer, part.number);
         let kind = if part.kind == PieceKind::Zeroes { PieceKind::Blank } else { part.kind };
         self.advance(Piece {
             job: part.job,
@@ -212,17 +210,6 @@ impl Pool {
             kind,
             part: Some(part.number),
         });
-    }
-
-    /// The next slot of a layer: behind all that are used.
-    pub(super) fn next_slot(&mut self, layer: u32) -> u32 {
-        let next = self.layered.next.get(&layer).copied().unwrap_or_else(|| {
-            let live = self.layered.live.range((layer, 0)..=(layer, u64::MAX));
-            let end = live.map(|(_, placed)| placed.slot + 1).max().unwrap_or(0);
-            end.max(self.tables.parts.end(layer))
-        });
-        self.layered.next.insert(layer, next + 1);
-        next
     }
 
     /// Where channels look may have changed for every LU.
@@ -282,7 +269,9 @@ impl Pool {
             });
             let same = self.tables.parts.get(*layer, *part);
             if mapped && same.is_none_or(|same| same.slot == placed.slot) {
-                self.layered.live.insert((*layer, *part), *placed);
+                // It may know of what a channel has added, and of no more.
+                let present = placed.present | same.map_or(0, |same| same.present);
+                self.layered.live.insert((*layer, *part), Placed { present, ..*placed });
             }
         }
     }
@@ -334,7 +323,7 @@ impl Pool {
         self.layered.touched.retain(|key| lus.contains_key(&key.0));
         let gone = self.layered.dying.iter().filter(|space| !lus.contains_key(space));
         self.layered.gone.extend(gone);
-        self.layered.next.retain(|layer, _| lus.contains_key(layer));
+        self.layered.free.retain(|layer, _| lus.contains_key(layer));
         self.layered.dying.retain(|space| lus.contains_key(space));
     }
 

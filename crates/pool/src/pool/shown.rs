@@ -106,6 +106,20 @@ impl Shadow {
         self.lost.iter().copied().filter(|pv| holds && there(pv)).collect()
     }
 
+    /// The same with what is known of these parts.
+    #[cfg(test)]
+    pub(crate) fn with_parts(mut self, parts: impl IntoIterator<Item = KeptPart>) -> Shadow {
+        let of = |(layer, part, placed): &(u32, u64, Placed)| ((*layer, *part), *placed);
+        let mut all: BTreeMap<(u32, u64), Placed> = self.parts.iter().map(of).collect();
+        for KeptPart { layer, part, slot, present } in parts {
+            let placed = all.entry((layer, part)).or_insert(Placed { slot, present });
+            assert_eq!(placed.slot, slot, "part {part} of layer {layer} is in two slots");
+            placed.present |= present;
+        }
+        self.parts = all.into_iter().map(|((layer, part), placed)| (layer, part, placed)).collect();
+        self
+    }
+
     /// The same without PVs that were lost.
     pub(super) fn with_all(&self) -> Shadow {
         Shadow { lost: BTreeSet::new(), ..self.clone() }
@@ -236,13 +250,17 @@ impl Pool {
         self.tables.lus.get(&space).map_or(0, |space| space.chunks)
     }
 
-    /// All that a layer has of a chunk of the LUs above it.
+    /// All that a layer has, or is about to have, of a chunk of the LUs above it.
     pub fn kept_parts(&self, layer: u32, vchunk: u32) -> Vec<KeptPart> {
         let first = u64::from(vchunk) * PARTS;
         let range = (layer, first)..(layer, first + PARTS);
         let said = self.tables.parts.range(range.clone()).map(|((_, part), _)| *part);
         let live = self.layered.live.range(range).map(|((_, part), _)| *part);
         let all: BTreeSet<u64> = said.chain(live).collect();
-        all.into_iter().filter_map(|part| self.kept_part(layer, part)).collect()
+        let kept = |part| {
+            let Placed { slot, present } = self.placed(layer, part)?;
+            Some(KeptPart { layer, part, slot, present })
+        };
+        all.into_iter().filter_map(kept).collect()
     }
 }

@@ -123,7 +123,7 @@ fn what_is_said_of_a_part_is_kept_until_it_is_durable() {
         (0..steps).for_each(|_| _ = world.step());
         world.submit(Request::Flush { lu: A });
         for schedule in [Schedule::First, Schedule::Last].into_iter().cycle() {
-            let shadow = world.pool.shadow();
+            let shadow = world.shadow();
             let judged = judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None);
             judged.unwrap_or_else(|wrong| panic!("after {steps} steps: {wrong}"));
             world.schedule = schedule;
@@ -135,7 +135,7 @@ fn what_is_said_of_a_part_is_kept_until_it_is_durable() {
 }
 
 fn held(world: &World) -> world::Found {
-    read_all(Image::new(world.disks.now()), Some(&world.pool.shadow()), None).unwrap().1
+    read_all(Image::new(world.disks.now()), Some(&world.shadow()), None).unwrap().1
 }
 
 /// What LUs hold, of those that are in both.

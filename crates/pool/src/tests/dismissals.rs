@@ -104,7 +104,7 @@ fn one_that_was_removed_is_a_stranger_when_it_shows_up() {
     }
     assert!(of_it(&world) == had, "not a byte was written");
     // With it, and by it alone.
-    let shadow = world.pool.shadow();
+    let shadow = world.shadow();
     judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
     world.kill().unwrap();
     world.rest();

@@ -497,7 +497,7 @@ const CHUNK_SECTORS: u64 = CHUNK_BYTES / SECTOR as u64;
 type Model = BTreeMap<u32, BTreeMap<u64, (u32, u64)>>;
 
 fn hold_against(model: &Model, world: &World) -> Result<(), TestCaseError> {
-    let shadow = world.pool.shadow();
+    let shadow = world.shadow();
     let (lus, found) = read_all(Image::new(world.disks.now()), Some(&shadow), None).unwrap();
     prop_assert!(lus.keys().eq(model.keys()), "{:?} {:?}", lus, model.keys());
     for (lu, at, bytes) in found {
@@ -645,11 +645,11 @@ fn what_was_taken_over_is_kept_for_the_next() {
     let mut world = pool([0, 1, 1], 9);
     let create = ask_for(Request::Create { chunks: 1, thick: false, tier: 0, asked: 0 });
     setup(&mut world, "", &[create, write(A, 0, 4 * KIB), ask_for(Request::Checkpoint)]);
-    let before = world.pool.shadow();
+    let before = world.shadow();
     for _ in 0..2 {
         world.kill().unwrap();
         world.rest();
     }
-    judge(Image::new(world.disks.now()), Some(&world.pool.shadow()), &world.oracle, None).unwrap();
-    assert_ne!(before, world.pool.shadow(), "of another epoch");
+    judge(Image::new(world.disks.now()), Some(&world.shadow()), &world.oracle, None).unwrap();
+    assert_ne!(before, world.shadow(), "of another epoch");
 }

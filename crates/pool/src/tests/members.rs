@@ -158,7 +158,7 @@ fn chunks_that_could_not_be_copied_are_tried_again() {
     world.rest();
     assert_eq!((now(&world), world.pool.failed_moves()), (None, 0));
     assert_eq!(world.pool.superblock().members[2].state, MemberState::Gone);
-    let shadow = world.pool.shadow();
+    let shadow = world.shadow();
     world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
 }
 
@@ -335,7 +335,7 @@ fn chunks_move_to_a_new_pv_until_all_have_their_share() {
         used.iter().sum::<u32>() == 18 && used.iter().all(|used| (4..=5).contains(used)),
         "{used:?}"
     );
-    let shadow = world.pool.shadow();
+    let shadow = world.shadow();
     world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
 }
 

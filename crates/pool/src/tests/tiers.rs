@@ -175,7 +175,7 @@ fn an_lu_moves_while_clients_work_and_what_is_new_comes_from_its_tier() {
     world.rest();
     assert_eq!(places(&world)[0], (0, 4, 0));
     world.judge_now().unwrap();
-    let shadow = world.pool.shadow();
+    let shadow = world.shadow();
     world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 /// The chunks of PVs of which the pool keeps what is written.
 fn kept(world: &World) -> usize {
-    world.pool.shadow().chunks.len()
+    world.shadow().chunks.len()
 }
 
 fn checkpoint(world: &mut World) {
@@ -37,7 +37,7 @@ fn what_could_not_be_flushed_unasked_is_tried_again() {
     let mut world = world("empty");
     world.pool.policy.untold = 0;
     ask(&mut world, write(A, 0, 4 * KIB));
-    let pv = world.pool.shadow().chunks[0].0.pv;
+    let pv = world.shadow().chunks[0].0.pv;
     let tag = world.submit(Request::Checkpoint);
     let mut held = None;
     while held.is_none() && world.step() {

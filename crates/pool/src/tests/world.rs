@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+mod holding;
+mod taking;
+
 use super::disk::{Disks, Image, Pages, SECTOR, Write};
 pub(super) use super::opened::{Found, judge, read_all};
 use super::opened::{READ, refuse_strangers};
@@ -53,15 +56,6 @@ enum Flying {
     Channel(u64, Write),
 }
 
-/// What hangs.
-pub(super) struct Held(VecDeque<Flying>);
-
-impl Held {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
 pub(super) struct World {
     pub(super) pool: Pool,
     pub(super) disks: Disks,
@@ -97,6 +91,7 @@ pub(super) struct World {
     pub(super) copied: BTreeMap<u16, u64>,
     /// What is being read.
     reads: BTreeMap<u64, (u32, u64, Vec<u8>)>,
+    pub(super) taking: taking::Taking,
 }
 
 impl World {
@@ -140,6 +135,7 @@ impl World {
             failed: BTreeSet::new(),
             copied: BTreeMap::new(),
             reads: BTreeMap::new(),
+            taking: taking::Taking::default(),
         };
         let lacks = |state| {
             use MemberState::{Dismissed, Returning, Stale};
@@ -148,8 +144,7 @@ impl World {
         let members = (0..).zip(&world.pool.superblock().members);
         let lacking = members.filter(|(_, member)| lacks(member.state)).map(|(pv, _)| pv);
         world.had_lost.extend(lacking);
-        world.pool.start();
-        world.collect();
+        world.start();
         Ok(world)
     }
 
@@ -166,6 +161,7 @@ impl World {
     /// Begins a request, which the oracle knows by the same tag.
     pub(super) fn submit(&mut self, request: Request) -> u64 {
         let tag = self.tag();
+        self.tell();
         match request {
             // One that is there already, perhaps.
             Request::Create { asked: 1.., .. } => self.oracle.other(tag),
@@ -218,8 +214,10 @@ impl World {
             }
             return tag;
         }
-        self.pool.submit(tag, request);
-        self.collect();
+        if !self.takes(tag, &request) {
+            self.pool.submit(tag, request);
+            self.collect();
+        }
         tag
     }
 
@@ -447,6 +445,7 @@ impl World {
                 let more =
                     |flying: &Flying| matches!(flying, Flying::Channel(other, _) if *other == tag);
                 if !self.flying.iter().any(more) {
+                    self.has_taken(tag, !self.failed.contains(&tag));
                     if self.failed.remove(&tag) {
                         // A channel leaves to the pool what it cannot do.
                         let (lu, at) = self.requests[&tag];
@@ -526,7 +525,12 @@ impl World {
                 self.changed = true;
                 (op, Outcome::Done)
             }
-            Flying::Effect(Effect::Drain { op }, _) => (op, Outcome::Done),
+            Flying::Effect(Effect::Drain { op }, _) => {
+                if !self.taking.is_late {
+                    self.tell();
+                }
+                (op, Outcome::Done)
+            }
             Flying::Effect(
                 Effect::Answer { .. } | Effect::Zero { .. } | Effect::Give { .. },
                 _,
@@ -547,92 +551,6 @@ impl World {
         let (at, op, from, write) = self.flying.iter().enumerate().find_map(copy)?;
         self.flying.remove(at);
         Some((op, from.0, write))
-    }
-
-    /// Takes what clients write and is under way.
-    pub(super) fn hold_writes(&mut self) -> Held {
-        let is_it =
-            |effect: &Effect| matches!(effect, Effect::Write { what: Payload::Client { .. }, .. });
-        self.hold(usize::MAX, is_it)
-    }
-
-    /// Takes what the pool writes of its own to one of these places and is under way.
-    pub(super) fn hold_own(&mut self, places: &[(u16, u64)]) -> Held {
-        self.hold(usize::MAX, |effect| match effect {
-            Effect::Write { pv, at, what: Payload::Own(_), .. } => places.contains(&(*pv, *at)),
-            _ => false,
-        })
-    }
-
-    /// Takes what is read for clients and is under way.
-    pub(super) fn hold_reads(&mut self) -> Held {
-        self.hold(usize::MAX, |effect| match effect {
-            Effect::Read { to, .. } => matches!(to, Reader::Verified | Reader::Client { .. }),
-            _ => false,
-        })
-    }
-
-    /// Takes a flush of a PV that is under way.
-    pub(super) fn hold_flush(&mut self, pv: u16) -> Option<Held> {
-        let held =
-            self.hold(1, |effect| matches!(effect, Effect::Flush { pv: of, .. } if *of == pv));
-        Some(held).filter(|held| !held.is_empty())
-    }
-
-    fn hold(&mut self, most: usize, is_it: impl Fn(&Effect) -> bool) -> Held {
-        let mut held = Held(VecDeque::new());
-        for flying in std::mem::take(&mut self.flying) {
-            let takes = matches!(&flying, Flying::Effect(effect, _) if is_it(effect));
-            let to = if takes && held.0.len() < most { &mut held.0 } else { &mut self.flying };
-            to.push_back(flying);
-        }
-        held
-    }
-
-    /// … which goes on.
-    pub(super) fn let_go(&mut self, held: Held) {
-        self.flying.extend(held.0);
-    }
-
-    /// … which fails.
-    pub(super) fn fail(&mut self, held: Held) {
-        for flying in held.0 {
-            if let Flying::Effect(effect, _) = flying {
-                self.pool.done(effect.op(), Outcome::Failed);
-                self.collect();
-            }
-        }
-    }
-
-    /// What a client writes to a PV fails once, if something is under way.
-    pub(super) fn fail_write(&mut self, pv: u16) -> bool {
-        self.fail_one(|_, effect| {
-            matches!(effect, Effect::Write { pv: of, what: Payload::Client { .. }, .. } if *of == pv)
-        })
-    }
-
-    /// What could not be read on a PV cannot be written there either, if it is being written.
-    pub(super) fn fail_rewrite(&mut self, pv: u16) -> bool {
-        self.fail_one(|world, effect| match effect {
-            Effect::Write { pv: of, what: Payload::Own(_), at, .. } => {
-                *of == pv && world.bad.contains(&(pv, at / 4096))
-            }
-            _ => false,
-        })
-    }
-
-    /// The first such effect that is under way fails, if there is one.
-    fn fail_one(&mut self, is_it: impl Fn(&World, &Effect) -> bool) -> bool {
-        let is_it = |flying: &Flying| match flying {
-            Flying::Effect(effect, _) => is_it(self, effect),
-            _ => false,
-        };
-        let Some(at) = self.flying.iter().position(is_it) else { return false };
-        if let Some(Flying::Effect(effect, _)) = self.flying.remove(at) {
-            self.pool.done(effect.op(), Outcome::Failed);
-            self.collect();
-        }
-        true
     }
 
     /// Until nothing is under way.
@@ -680,7 +598,7 @@ impl World {
         self.failed.clear();
         self.own_unreadable = None;
         self.oracle.died();
-        let (shadow, broken) = (self.pool.shadow(), self.pool.broken);
+        let (shadow, broken) = (self.shadow(), self.pool.broken);
         let mut source = Image::new(self.disks.now()).without(self.lost);
         let mut opened = Pool::open(&mut source, SERVER, Some(&shadow), POLICY);
         if self.lost.is_some() && matches!(opened, Err(NotOpened::Missing(_))) {
@@ -691,9 +609,7 @@ impl World {
         }
         self.pool = opened?;
         self.pool.broken = broken;
-        self.pool.start();
-        self.changed = true;
-        self.collect();
+        self.start();
         Ok(())
     }
 }

@@ -206,11 +206,7 @@ impl Pool {
         for Run { from, at, part, to, bytes } in runs {
             let kind = PieceKind::Copy { from: *from, at: *at };
             let (key, at, part) = if layered {
-                let placed = match self.placed(into, *part) {
-                    Some(placed) => placed,
-                    None => Placed { slot: self.next_slot(into), present: 0 },
-                };
-                self.layered.live.insert((into, *part), placed);
+                let placed = self.place(into, *part);
                 ((into, placed.container()), placed.at() + to % PART_BYTES, Some(*part))
             } else {
                 ((into, vchunk), block * BLOCK_BYTES + to, None)
