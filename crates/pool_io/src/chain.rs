@@ -1,7 +1,9 @@
 //! What channels look up of an LU that shares what it holds.
 //!
 //! Such an LU has a [`Chain`]: the layer that it writes to, its *head*, what that lies over, and so on down to the space of an LU. A channel takes each sector from the uppermost [`Space`] that has it. What it
-//! finds in the head is the LU's own, and is overwritten there; whatever else is written the pool is asked for, which makes room in the head.
+//! finds in the head is the LU's own, and is overwritten there. Where nothing was written so far, a channel writes to the slot of the part, or takes slots for parts that have none, of those that the
+//! pool [offers](Space::offer) ([`Shared::take`]): for several parts one behind the other, so that it is one write. The pool is told of what was written ([`Shared::took`]) before the client is. For whatever else is written the pool is asked, which makes room
+//! in the head.
 //!
 //! Which parts of a layer are written is in the memory that is kept for a successor ([`Parts`]), where a channel finds them by the block of their chunk. The thread shows a chunk of a layer when it is first
 //! asked for one of the LUs above: from then on every part of it is known, or known not to be there.
@@ -9,19 +11,37 @@
 //! The chain of an LU changes when a snapshot of it is made, or it is rolled back, or gone. It is taken away before that begins, and what channels had begun by it is over before anything follows, as with the
 //! words of a [`Table`](crate::table::Table).
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use pool::format::CHUNK_BYTES;
-use pool::{PART_BYTES, PARTS, Way, chunks_above, slot_place};
+use pool::{KeptPart, PART_BYTES, PARTS, SECTOR, Way, chunks_above, sectors, slot_place};
 
 use crate::parts::{At, Parts};
-use crate::table::{Found, Shared, there, word};
+use crate::table::{Found, Shared, locked, there, word};
 
-const SECTOR: u64 = 512;
 /// A request is done by the channel if it is in no more places than that, one after the other; else by the pool, all of them at once.
 const PLACES_MAX: u32 = 4;
+
+/// When so few slots are left that channels may take, the pool is told.
+pub(crate) const OFFERED_FEW: u32 = 128;
+
+/// When so much was written of which the pool does not know, it is told.
+const UNLEARNT_MANY: usize = 1024;
+
+/// Parts that a channel takes slots for at once.
+const TAKEN_MAX: u64 = 64;
+
+/// Slots that are there to be taken, as a word.
+fn range_word(slots: &Range<u32>) -> u64 {
+    u64::from(slots.start) << 32 | u64::from(slots.end)
+}
+
+fn range_of(word: u64) -> Range<u32> {
+    (word >> 32) as u32..word as u32
+}
 
 /// Of a chunk of a layer: it is not shown, or nothing is in it; else 2 more than the number of its block.
 const UNKNOWN: u64 = 0;
@@ -35,6 +55,21 @@ pub(crate) struct Space {
     chunks: Box<[AtomicU64]>,
     /// Of a layer, by chunk of the LUs above it; of a space there are none.
     blocks: Option<Box<[AtomicU64]>>,
+    /// Of a head, slots that are there to be taken: the first and the end.
+    offered: AtomicU64,
+}
+
+/// Where a channel writes that nothing was written to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    layer: u32,
+    /// The first part and its slot; those of others follow.
+    part: u64,
+    slot: u32,
+    /// The block that they have.
+    block: usize,
+    /// The first byte, from the beginning of the part.
+    within: u64,
 }
 
 /// Where what an LU holds is, from its head down.
@@ -47,7 +82,34 @@ impl Space {
         let chunks: Box<[AtomicU64]> = ways.map(|way| AtomicU64::new(word(way))).collect();
         let above = if is_layer { chunks_above(chunks.len() as u32) } else { 0 };
         let unknown = (0..above).map(|_| AtomicU64::new(UNKNOWN)).collect();
-        Space { number, chunks, blocks: is_layer.then_some(unknown) }
+        Space { number, chunks, blocks: is_layer.then_some(unknown), offered: AtomicU64::new(0) }
+    }
+
+    /// Channels may take these slots from now on, in place of any before.
+    pub(crate) fn offer(&self, slots: Range<u32>) {
+        self.offered.store(range_word(&slots), Release);
+    }
+
+    /// What no channel has taken, and none will.
+    pub(crate) fn withdraw(&self) -> Range<u32> {
+        range_of(self.offered.swap(0, AcqRel))
+    }
+
+    /// How many are there to be taken.
+    pub(crate) fn offered(&self) -> u32 {
+        let Range { start, end } = range_of(self.offered.load(Relaxed));
+        end - start
+    }
+
+    /// The first of the next of them, and how many are left.
+    fn next_slots(&self, count: u32) -> Option<(u32, u32)> {
+        let after = |word| {
+            let Range { start, end } = range_of(word);
+            (end - start >= count).then(|| range_word(&(start + count..end)))
+        };
+        let word = self.offered.fetch_update(AcqRel, Acquire, after).ok()?;
+        let Range { start, end } = range_of(word);
+        Some((start, end - start - count))
     }
 
     /// How many chunks it has.
@@ -85,6 +147,12 @@ impl Space {
         }
     }
 
+    /// Whether there is a block for a chunk of the LUs above.
+    pub(crate) fn has_block(&self, vchunk: u32) -> bool {
+        let blocks = self.blocks.as_deref().unwrap_or_default();
+        blocks.get(vchunk as usize).is_some_and(|block| block.load(Relaxed) > NOTHING)
+    }
+
     /// Where a part is in a layer. None: the pool has to be asked.
     fn part(&self, parts: &Parts, number: u64) -> Option<At> {
         let block = self.blocks.as_deref()?.get((number / PARTS) as usize)?.load(Acquire);
@@ -93,6 +161,30 @@ impl Space {
             NOTHING => Some(At::Nowhere),
             block => parts.at((block - 2) as usize, number % PARTS),
         }
+    }
+
+    /// The slots of so many parts of a head, if they lie one behind the other there: the first. They are taken where none of the parts has one. With their block, and whether the pool should offer more.
+    fn slots(&self, parts: &Parts, first: u64, count: u32) -> Option<(u32, usize, bool)> {
+        let block = self.blocks.as_deref()?.get((first / PARTS) as usize)?.load(Acquire);
+        // Where there is no block there is no word to take one by.
+        let block = block.checked_sub(2)? as usize;
+        let first = first % PARTS;
+        let mut others = (first + 1..).zip(1..count);
+        if let At::Slot { slot, .. } = parts.at(block, first)? {
+            let follows =
+                |at, number| matches!(at, Some(At::Slot { slot: has, .. }) if has == slot + number);
+            let all = others.all(|(part, number)| follows(parts.at(block, part), number));
+            return all.then_some((slot, block, false));
+        }
+        // Whoever holds them all has slots for all of them or for none: what is taken is some part's.
+        let held = (first..).take(count as usize).take_while(|part| parts.hold(block, *part));
+        let held = held.count() as u32;
+        let taken = if held == count { self.next_slots(count) } else { None };
+        for (part, number) in (first..).zip(0..held) {
+            parts.let_go(block, part, taken.map(|(slot, _)| slot + number));
+        }
+        let (slot, left) = taken?;
+        Some((slot, block, left < OFFERED_FEW && left + count >= OFFERED_FEW))
     }
 }
 
@@ -103,6 +195,11 @@ impl Chain {
 
     pub(crate) fn spaces(&self) -> &[Arc<Space>] {
         &self.0
+    }
+
+    /// What the LU writes to.
+    pub(crate) fn head(&self) -> Option<&Arc<Space>> {
+        self.0.first()
     }
 }
 
@@ -179,6 +276,53 @@ impl Shared {
             }
         }
         ASK
+    }
+
+    /// Where a channel may write a range of an LU in which it has found nothing, all of it in one place; and whether the pool should offer more slots. To be asked as [`Shared::look`].
+    pub(crate) fn take(
+        &self,
+        chain: &Chain,
+        (at, bytes): (u64, u64),
+    ) -> Option<(Taken, (u16, u64), bool)> {
+        let (part, within) = (at / PART_BYTES, at % PART_BYTES);
+        let count = (within + bytes).div_ceil(PART_BYTES);
+        if count > TAKEN_MAX || at % CHUNK_BYTES + bytes > CHUNK_BYTES {
+            return None;
+        }
+        let head = chain.head()?;
+        let (slot, block, few) = head.slots(&self.shadow.parts, part, count as u32)?;
+        let (container, place) = slot_place(slot);
+        let range = (place + within, bytes);
+        let together = slot_place(slot + count as u32 - 1).0 == container;
+        let Found::There(pv, place) = self.look_in(head, u64::from(container), range) else {
+            return None;
+        };
+        together.then_some((
+            Taken { layer: head.number, part, slot, block, within },
+            (pv, place),
+            few,
+        ))
+    }
+
+    /// So many bytes were written there; whether the pool should learn of it soon. None: it is known nowhere, and must not be answered. Until then what was begun is not over.
+    pub(crate) fn took(&self, taken: &Taken, bytes: u64) -> Option<bool> {
+        let Taken { layer, part, slot, block, mut within } = *taken;
+        let mut rest = bytes / SECTOR * SECTOR;
+        let mut all = locked(&self.taken);
+        let before = all.len();
+        for (part, slot) in (part..).zip(slot..) {
+            let here = rest.min(PART_BYTES - within);
+            if here == 0 {
+                break;
+            }
+            let present = sectors(within, here);
+            if !self.shadow.parts.add(block, part % PARTS, present) {
+                return None;
+            }
+            all.push(KeptPart { layer, part, slot, present });
+            (within, rest) = (0, rest - here);
+        }
+        Some(before < UNLEARNT_MANY && all.len() >= UNLEARNT_MANY)
     }
 
     /// Where a part of a chunk of a layer or a space is.

@@ -12,7 +12,7 @@ use memory::{IoBuf, Lasting, clock};
 use pool::format::CHUNK_BYTES;
 use uring::{FileSlot, Op, Ring};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Taken};
 use crate::post::{Answered, Ask, Inbox, LaneBox, Message, walk};
 use crate::table::{Begun, Found, Shared, Table};
 use crate::volume::LuVolume;
@@ -45,6 +45,8 @@ struct Job {
     /// Pieces of memory of which the pool was told, and whether one block has very many.
     pieces: u32,
     odd: bool,
+    /// It goes where nothing was written: of that the pool is told before it is answered.
+    taken: Option<Taken>,
 }
 
 impl Job {
@@ -176,7 +178,8 @@ impl LuLane {
             let parity = self.shared.begin(&self.begun);
             match self.shared.look(&self.table, request.offset + first, bytes) {
                 Found::There(pv, place) => {
-                    let answer = self.go(ring, request, (first, bytes, done), parity, (pv, place));
+                    let place = (pv, place, None);
+                    let answer = self.go(ring, request, (first, bytes, done), parity, place);
                     if answer != Submit::Done(Ok(())) {
                         return answer;
                     }
@@ -225,7 +228,8 @@ impl LuLane {
             let run = run - run % block;
             match found {
                 Found::There(pv, place) if run > 0 => {
-                    let answer = self.go(ring, request, (first, run, done), parity, (pv, place));
+                    let place = (pv, place, None);
+                    let answer = self.go(ring, request, (first, run, done), parity, place);
                     if answer != Submit::Done(Ok(())) {
                         return answer;
                     }
@@ -241,6 +245,12 @@ impl LuLane {
                     done += rest;
                 }
                 _ => {
+                    let rest = request.len - first;
+                    let taken = if reads { None } else { self.take((at, rest)) };
+                    if let Some(place) = taken {
+                        // Of a part of a block that is done already it is not said where.
+                        return self.go(ring, request, (first, rest, first), parity, place);
+                    }
                     self.begun.end(parity);
                     return self.ask_for(ring, request, first);
                 }
@@ -261,6 +271,28 @@ impl LuLane {
         }
     }
 
+    /// Where a write may go that has found nothing there.
+    fn take(&mut self, range: (u64, u64)) -> Option<(u16, u64, Option<Taken>)> {
+        let chain = self.chain.as_deref()?;
+        let (taken, (pv, place), few) = self.shared.take(chain, range)?;
+        self.tell(few);
+        Some((pv, place, Some(taken)))
+    }
+
+    /// So many bytes of it were written; whether that may be answered.
+    fn took(&self, taken: &Taken, bytes: u64) -> bool {
+        let many = self.shared.took(taken, bytes);
+        self.tell(many == Some(true));
+        many.is_some()
+    }
+
+    /// Tells the pool that it has something to learn, or to offer.
+    fn tell(&self, now: bool) {
+        if now {
+            self.inbox.post(Message::Taken(Arc::clone(&self.shared), self.table.number));
+        }
+    }
+
     /// The part of a request from `first` on, of which it is done up to `done`, on a PV.
     #[inline]
     fn go(
@@ -269,7 +301,7 @@ impl LuLane {
         request: &mut Request<'_>,
         (first, bytes, done): (u64, u64, u64),
         parity: u8,
-        (pv, place): (u16, u64),
+        (pv, place, taken): (u16, u64, Option<Taken>),
     ) -> Submit {
         let bufs = if bytes == request.len {
             request.bufs
@@ -299,12 +331,17 @@ impl LuLane {
                 parity: Some(parity),
                 pieces: 0,
                 odd: false,
+                taken,
             };
             self.jobs.insert(tag, job);
-        } else {
-            self.begun.end(parity);
+            return answer;
         }
-        answer
+        let told = match (answer, taken) {
+            (Submit::Done(Ok(())), Some(taken)) => self.took(&taken, bytes),
+            _ => true,
+        };
+        self.begun.end(parity);
+        if told { answer } else { Submit::Done(Err(IoError::Io)) }
     }
 
     /// A read or write on a PV to which there is no way yet: by itself when there is one, else the pool does it.
@@ -378,7 +415,8 @@ impl LuLane {
         };
         let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
         let pieces = bufs.len() as u32;
-        let job = Job { base: done, bytes, len: request.len, parity: None, pieces, odd };
+        let job =
+            Job { base: done, bytes, len: request.len, parity: None, pieces, odd, taken: None };
         self.jobs.insert(request.tag, job);
         self.asked += 1;
         self.pieces += pieces;
@@ -466,6 +504,16 @@ impl Lane for LuLane {
                 debug_assert!(false, "{finish:?} was not begun");
                 continue;
             };
+            if let Some(taken) = job.taken {
+                let done = match finish.outcome {
+                    Outcome::Done(Ok(())) => job.bytes,
+                    Outcome::Done(Err(_)) => 0,
+                    Outcome::Again { done } => done,
+                };
+                if done > 0 && !self.took(&taken, done) {
+                    finish.outcome = Outcome::Done(Err(IoError::Io));
+                }
+            }
             if let Some(parity) = job.parity {
                 self.begun.end(parity);
             }

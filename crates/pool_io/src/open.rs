@@ -137,8 +137,13 @@ pub(crate) fn open(
     match left.filter(|(of, ..)| holds(*of)) {
         // A part whose container was never mapped is not there, and what it had may be another's soon.
         Some((.., parts)) => {
-            for part in parts.iter().filter(|it| core.kept_part(it.layer, it.part) != Some(**it)) {
-                shadow.parts.forget(part);
+            for part in &parts {
+                match core.kept_part(part.layer, part.part) {
+                    Some(kept) if kept == *part => {}
+                    // The journal knows of more.
+                    Some(kept) if kept.slot == part.slot => _ = shadow.parts.keep(&kept),
+                    _ => shadow.parts.forget(part),
+                }
             }
             shadow.parts.retain(|layer| core.is_layer(layer));
         }

@@ -4,15 +4,19 @@
 //! of the directory has the layer in its upper half and the chunk in its lower, and is 0 while the block is nobody's. The block has two words for each of the chunk's 2,048 parts: one more than the
 //! number of the slot in the layer, 0 if it is not known, all ones if it is known to be nowhere; and the sectors that are there.
 //!
-//! The pools' thread writes it and no other. A part stays in its slot and gains sectors, as long as its layer is there; so its slot is stored first, and a process that is killed leaves no sectors of another.
+//! A part stays in its slot and gains sectors, as long as its layer is there; so its slot is stored first, and a process that is killed leaves no sectors of another. A slot without sectors is one in which
+//! somebody is about to write: after a death it is nobody's.
 //!
 //! Channels read it ([`chain`](crate::chain)), the sectors first: where they see some, the slot is the one in which these are. Memory that somebody took away is zeros, and says of no part where it is.
+//!
+//! Who gives a part its slot changes it from nowhere, and one alone does: a channel, which [holds](Parts::hold) it while it takes a slot, or the pools' thread, to what is not known before it places the part itself
+//! ([`Parts::close`]). Sectors are added by whoever has written them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Mutex, OnceLock};
 
 use memory::{Access, Mapping};
@@ -53,14 +57,15 @@ struct Book {
     end: usize,
 }
 
-/// The first word of a part that is known to be nowhere in its layer.
+/// The first word of a part that is known to be nowhere in its layer; and while a channel takes a slot for it.
 const NOWHERE: u64 = u64::MAX;
+const HELD: u64 = u64::MAX - 1;
 
 /// Where a part is in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
     Nowhere,
-    /// The number of its slot, and the sectors that are there.
+    /// The number of its slot, and the sectors that are there; none so far, perhaps.
     Slot {
         slot: u32,
         present: u64,
@@ -76,7 +81,7 @@ fn place(block: usize) -> u64 {
     AT + segment * SEGMENT_BYTES + DIRECTORY_BYTES + within * BLOCK_BYTES
 }
 
-/// Where a part is, in its two words.
+/// Where a part is, in its two words: those of the slot that it has, or of one that no channel could take.
 fn keep(part: &[AtomicU64], kept: &KeptPart) {
     let [slot, present] = part else { return };
     let wanted = u64::from(kept.slot) + 1;
@@ -84,7 +89,7 @@ fn keep(part: &[AtomicU64], kept: &KeptPart) {
         present.store(0, Release);
         slot.store(wanted, Release);
     }
-    present.store(kept.present, Release);
+    present.fetch_or(kept.present, Release);
 }
 
 impl Parts {
@@ -102,7 +107,12 @@ impl Parts {
                 let taken = word == 0 || book.blocks.insert(key(word), block).is_some();
                 if taken {
                     book.free.push(block);
+                    continue;
                 }
+                // Whoever was about to write there is dead.
+                let words = parts.block(block).unwrap_or_default().chunks_exact(2);
+                let empty = words.filter(|part| part[1].load(Acquire) == 0);
+                empty.for_each(|part| part[0].store(0, Release));
             }
         }
         drop(book);
@@ -162,9 +172,46 @@ impl Parts {
         let present = present.load(Acquire);
         match (slot.load(Acquire), present) {
             (0, _) => None,
-            (_, 0) => Some(At::Nowhere),
-            (NOWHERE, _) => None,
+            (NOWHERE | HELD, 0) => Some(At::Nowhere),
+            (NOWHERE | HELD, _) => None,
             (slot, present) => Some(At::Slot { slot: (slot - 1) as u32, present }),
+        }
+    }
+
+    /// Holds a part that is nowhere, so that nobody else gives it a slot before it is [let go](Parts::let_go): at once, since the pools' thread may wait for it.
+    pub(crate) fn hold(&self, block: usize, part: u64) -> bool {
+        let word = self.block(block).and_then(|words| words.get(2 * part as usize));
+        word.is_some_and(|word| word.compare_exchange(NOWHERE, HELD, AcqRel, Acquire).is_ok())
+    }
+
+    /// It has that slot from now on, or is nowhere as before.
+    pub(crate) fn let_go(&self, block: usize, part: u64, slot: Option<u32>) {
+        if let Some(word) = self.block(block).and_then(|words| words.get(2 * part as usize)) {
+            word.store(slot.map_or(NOWHERE, |slot| u64::from(slot) + 1), Release);
+        }
+    }
+
+    /// Sectors were written in the slot of a part. False: the memory that says so was taken away.
+    pub(crate) fn add(&self, block: usize, part: u64, sectors: u64) -> bool {
+        let present = self.block(block).and_then(|words| words.get(2 * part as usize + 1));
+        let segment = self.segments.get(block / BLOCKS).and_then(OnceLock::get);
+        present.is_some_and(|present| {
+            present.fetch_or(sectors, Release);
+            segment.is_some_and(|segment| !segment.damaged())
+        })
+    }
+
+    /// No channel takes a slot for that part of a layer from now on; the slot that one has taken.
+    pub(crate) fn close(&self, layer: u32, part: u64) -> Option<u32> {
+        let block = *locked(&self.book).blocks.get(&(layer, (part / PARTS) as u32))?;
+        let word = self.block(block)?.get(2 * (part % PARTS) as usize)?;
+        loop {
+            match word.compare_exchange(NOWHERE, 0, AcqRel, Acquire) {
+                Ok(_) | Err(0) => return None,
+                // A few instructions of a channel, which may have to get its CPU first.
+                Err(HELD) => std::thread::yield_now(),
+                Err(slot) => return Some((slot - 1) as u32),
+            }
         }
     }
 
@@ -176,10 +223,8 @@ impl Parts {
         for (number, part) in (0..).zip(self.block(block).unwrap_or_default().chunks_exact(2)) {
             match all.next_if(|kept| kept.part % PARTS == number) {
                 Some(kept) => keep(part, kept),
-                None => {
-                    part[1].store(0, Release);
-                    part[0].store(NOWHERE, Release);
-                }
+                // A channel may have taken one meanwhile.
+                None => _ = part[0].compare_exchange(0, NOWHERE, AcqRel, Acquire),
             }
         }
         Ok(block)
@@ -234,8 +279,10 @@ impl Parts {
         let block =
             locked(&self.book).blocks.get(&(kept.layer, (kept.part / PARTS) as u32)).copied();
         let words = block.and_then(|block| self.block(block)).unwrap_or_default();
-        if let Some(present) = words.get(2 * (kept.part % PARTS) as usize + 1) {
+        let within = 2 * (kept.part % PARTS) as usize;
+        if let Some([slot, present]) = words.get(within..within + 2) {
             present.store(0, Release);
+            slot.store(0, Release);
         }
     }
 
@@ -299,6 +346,83 @@ mod tests {
         kept.insert((12, 1), another);
         assert_eq!(map(&file).left(), all(&kept));
         assert!(!parts.damaged());
+    }
+
+    /// Channels and the pools' thread give parts their slots at once: each has one, and no two have the same.
+    #[test]
+    fn a_part_has_the_slot_that_one_alone_gave_it() {
+        let file = tempfile::tempfile_in("/dev/shm").expect("a file in /dev/shm");
+        let parts = map(&file);
+        let block = parts.keep_all((3, 0), &[]).unwrap();
+        let next = AtomicU64::new(0);
+        let begin = std::sync::Barrier::new(3);
+        let gives = |as_channel: bool| {
+            begin.wait();
+            let mut given = BTreeMap::new();
+            for part in 0..PARTS {
+                let has = match as_channel {
+                    true if parts.hold(block, part) => {
+                        let slot = next.fetch_add(1, Relaxed) as u32;
+                        parts.let_go(block, part, Some(slot));
+                        Some(slot)
+                    }
+                    true => None,
+                    // Every third is placed by the pool.
+                    false if part % 3 == 0 => parts.close(3, part).or_else(|| {
+                        let slot = next.fetch_add(1, Relaxed) as u32;
+                        let kept = KeptPart { layer: 3, part, slot, present: 1 };
+                        parts.keep(&kept).map(|()| slot).ok()
+                    }),
+                    false => None,
+                };
+                given.extend(has.map(|slot| (part, slot)));
+                assert!(has.is_none() || parts.add(block, part, 1 << (part % 64)));
+            }
+            given
+        };
+        let given = std::thread::scope(|scope| {
+            let threads = [true, true, false].map(|channel| scope.spawn(move || gives(channel)));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let mut slots = BTreeMap::new();
+        for (part, slot) in given.into_iter().flatten() {
+            let at = parts.at(block, part);
+            assert!(
+                matches!(at, Some(At::Slot { slot: has, .. }) if has == slot),
+                "{part}: {at:?}"
+            );
+            assert!(*slots.entry(slot).or_insert(part) == part, "slot {slot} has two parts");
+        }
+        assert_eq!(slots.into_keys().collect::<Vec<_>>(), (0..PARTS as u32).collect::<Vec<_>>());
+    }
+
+    /// Of what a process was about to write a successor knows nothing.
+    #[test]
+    fn a_slot_without_sectors_is_nobodys_after_a_death() {
+        let file = tempfile::tempfile_in("/dev/shm").expect("a file in /dev/shm");
+        let parts = map(&file);
+        let block = parts.keep_all((3, 0), &[]).unwrap();
+        assert_eq!(parts.at(block, 5), Some(At::Nowhere));
+        assert!(parts.hold(block, 5) && !parts.hold(block, 5));
+        assert_eq!(parts.at(block, 5), Some(At::Nowhere));
+        parts.let_go(block, 5, None);
+        assert!(parts.hold(block, 5));
+        parts.let_go(block, 5, Some(9));
+        assert_eq!((parts.hold(block, 5), parts.close(3, 5)), (false, Some(9)));
+        assert_eq!(parts.at(block, 5), Some(At::Slot { slot: 9, present: 0 }));
+        assert_eq!((parts.close(3, 6), parts.hold(block, 6)), (None, false));
+        assert!(parts.hold(block, 8), "it dies meanwhile");
+        assert!(parts.hold(block, 7));
+        parts.let_go(block, 7, Some(12));
+        assert!(parts.add(block, 7, 6));
+        // What the pool knows adds to it.
+        let kept = KeptPart { layer: 3, part: 7, slot: 12, present: 1 };
+        parts.keep_all((3, 0), &[kept]).unwrap();
+        assert_eq!(parts.left(), [KeptPart { present: 7, ..kept }]);
+        let next = map(&file);
+        assert_eq!(next.left(), [KeptPart { present: 7, ..kept }]);
+        let block = next.keep_all((3, 0), &[KeptPart { present: 7, ..kept }]).unwrap();
+        assert!(next.hold(block, 5) && next.hold(block, 8));
     }
 
     #[test]

@@ -164,6 +164,8 @@ pub(crate) enum Message {
     Serve(Box<Work>, ReplyTo<Served>),
     /// A request of a lane.
     Ask(Arc<Shared>, Ask),
+    /// Channels have taken most of what an LU offers, or written much of which nothing is known: what they have written is learnt before anything else.
+    Taken(Arc<Shared>, u32),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.

@@ -8,8 +8,10 @@ use block::{FileVolume, IoError, OpKind, VolumeError};
 use pool::{ReadFailed, Source};
 
 use crate::PoolError;
-use crate::post::{Inbox, Message};
+use crate::engine::Engine;
+use crate::post::{Inbox, Message, ReplyTo};
 use crate::thread::ask;
+use crate::work::For;
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
@@ -107,4 +109,21 @@ impl Source for Reading<'_, '_> {
     fn is_there(&mut self, pv: u16) -> bool {
         self.lane(pv).is_some()
     }
+}
+
+/// On the thread: an operation for who waits for it.
+pub(crate) fn for_caller(
+    engine: &mut Engine<For>,
+    (lane, op, offset): (u16, OpKind, u64),
+    data: Vec<u8>,
+    reply: ReplyTo<(Result<(), IoError>, Vec<u8>)>,
+) {
+    let len = data.len() as u64;
+    let buffer = if len > 0 { engine.buffer(data.len()) } else { None };
+    match &buffer {
+        Some(buffer) if op.writes() => buffer.part(0, data.len()).write(0, &data),
+        None if len > 0 => return drop(reply.send((Err(IoError::Io), data))),
+        _ => {}
+    }
+    engine.begin(lane, op, offset, len, buffer, For::Caller(data, reply));
 }

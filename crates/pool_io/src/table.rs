@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
-use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
+use pool::{ChunkId, KeptPart, LuSpace, PvSpace, Shown, Way};
 
 use crate::away::Pause;
 use crate::chain::{Chain, Space};
@@ -226,6 +226,10 @@ pub(crate) struct Shared {
     /// PVs that are gone since it was opened: lanes may still have one.
     pub(crate) gone: AtomicU64,
     pub(crate) shadow: Shadow,
+    /// Layers and spaces in which channels look for what LUs share.
+    pub(crate) spaces: Mutex<BTreeMap<u32, Arc<Space>>>,
+    /// What channels have written in slots that they took, of which the pool does not know.
+    pub(crate) taken: Mutex<Vec<KeptPart>>,
     epoch: AtomicU64,
     lanes: Mutex<Vec<Arc<Begun>>>,
     /// Writes wait for space.
@@ -361,6 +365,8 @@ impl Shared {
             stirred: Condvar::new(),
             gone: AtomicU64::new(0),
             shadow,
+            spaces: Mutex::default(),
+            taken: Mutex::default(),
             epoch: AtomicU64::new(0),
             lanes: Mutex::default(),
             full: AtomicBool::new(false),

@@ -19,6 +19,7 @@ mod layers;
 mod mirror;
 mod pvs;
 mod rescue;
+mod taking;
 mod tiers;
 
 const MEMORY: usize = 4 << 20;

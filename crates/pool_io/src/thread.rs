@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{Files, IoError, OpKind, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
+use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
 use pool::format::Uuid;
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
@@ -21,6 +21,7 @@ use crate::PoolError;
 use crate::engine::Engine;
 use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
+use crate::remote::for_caller;
 use crate::shadow::Owner;
 use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, chunks_for, size};
@@ -612,7 +613,10 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
         let due = works.values().filter_map(Work::due).min();
         let due = due.map(|due| due.saturating_duration_since(clock::instant()));
         engine.wait(if soon { Some(LOOK) } else { due });
-        for message in mail.take() {
+        let messages = mail.take();
+        // Who asked after an answer finds what was answered.
+        works.values_mut().for_each(Work::learn_taken);
+        for message in messages {
             match message {
                 Message::Attach(pv, reply) => drop(reply.send(engine.join(&pv))),
                 Message::Detach(lane) => retired.push(lane),
@@ -626,6 +630,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Ask(of, ask) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.ask(ask);
+                    }
+                }
+                Message::Taken(of, lu) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        work.offer(lu);
                     }
                 }
                 Message::Core(of, request, reply) => {
@@ -730,21 +739,4 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
 /// The work on a pool.
 fn work_of<'a>(works: &'a mut BTreeMap<u32, Work>, of: &Arc<Shared>) -> Option<&'a mut Work> {
     works.values_mut().find(|work| Arc::ptr_eq(&work.shared, of))
-}
-
-/// An operation for somebody on another thread.
-fn for_caller(
-    engine: &mut Engine<For>,
-    (lane, op, offset): (u16, OpKind, u64),
-    data: Vec<u8>,
-    reply: ReplyTo<(Result<(), IoError>, Vec<u8>)>,
-) {
-    let len = data.len() as u64;
-    let buffer = if len > 0 { engine.buffer(data.len()) } else { None };
-    match &buffer {
-        Some(buffer) if op.writes() => buffer.part(0, data.len()).write(0, &data),
-        None if len > 0 => return drop(reply.send((Err(IoError::Io), data))),
-        _ => {}
-    }
-    engine.begin(lane, op, offset, len, buffer, For::Caller(data, reply));
 }

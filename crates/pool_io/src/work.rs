@@ -6,6 +6,7 @@ mod checks;
 mod effects;
 mod leaving;
 mod mirror;
+mod offers;
 mod order;
 mod pacing;
 mod parting;
@@ -18,19 +19,18 @@ use std::time::{Duration, Instant};
 use block::{IoError, OpKind};
 use memory::clock;
 use pool::format::{MemberState, Superblock};
-use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, PARTS, Pool, Reply, Request};
+use pool::{Balance, Effect, Extent, Fault, KeptPart, NewPv, Outcome, Pool, Reply, Request};
 
 use effects::{Purse, Todo, is_same};
 pub(crate) use mirror::DEADLINE;
 use pacing::Whose;
 
 use crate::PoolError;
-use crate::chain::Space;
 use crate::engine::{Arrived, Engine};
 use crate::pace::Left;
 use crate::post::{Answered, Ask, LaneBox, ReplyTo, Served, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, Shared, Table};
+use crate::table::{OpenPv, Shared, Table, locked};
 
 /// How long after its failure it is tried again to move chunks; twice as long each time, up to the last.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
@@ -113,14 +113,14 @@ pub(crate) struct Work {
     asks: BTreeMap<u64, Asker>,
     /// Lanes with answers of which they do not know.
     rings: Vec<Arc<LaneBox>>,
+    /// What channels had written, for the memory.
+    learnt: Vec<KeptPart>,
     next: u64,
     /// Effects that wait for a buffer, by the PV whose operations have too many.
     todo: BTreeMap<u16, VecDeque<Todo>>,
     /// Buffers that operations on each PV have.
     purses: BTreeMap<u16, Purse>,
     tables: BTreeMap<u32, Arc<Table>>,
-    /// Layers and spaces in which channels look for what LUs share.
-    spaces: BTreeMap<u32, Arc<Space>>,
     /// Layers that are gone and at which channels may still look: those that the drain is for that is under way, and later ones.
     gone: (BTreeSet<u32>, BTreeSet<u32>),
     /// Chunks to be shown again when the journal has got further, and how far it was.
@@ -153,9 +153,10 @@ impl Work {
         number: u32,
         owner: Owner,
         shared: Arc<Shared>,
-        core: Pool,
+        mut core: Pool,
         lanes: Vec<Option<u16>>,
     ) -> Work {
+        core.set_channels(offers::channels(&shared));
         Work {
             number,
             owner,
@@ -175,11 +176,11 @@ impl Work {
             activity: activity::Activity::default(),
             asks: BTreeMap::new(),
             rings: Vec::new(),
+            learnt: Vec::new(),
             next: 0,
             todo: BTreeMap::new(),
             purses: BTreeMap::new(),
             tables: BTreeMap::new(),
-            spaces: BTreeMap::new(),
             gone: Default::default(),
             unsettled: BTreeSet::new(),
             durable: 0,
@@ -214,7 +215,7 @@ impl Work {
 
     fn begin_ask(&mut self, ask: Ask) {
         if ask.bytes > 0 {
-            self.reveal(ask.lu, (ask.at, ask.bytes));
+            self.prepare(&ask);
         }
         let extent = Extent { lu: ask.lu, at: ask.at, bytes: ask.bytes };
         let request = match ask.op {
@@ -421,6 +422,7 @@ impl Work {
                 && self.shared.is_over(parity)
                 && let Some((_, ops)) = self.draining.take()
             {
+                self.learn_taken();
                 ops.into_iter().for_each(|op| self.core.done(op, Outcome::Done));
                 // Nobody looks at them any more.
                 let gone = std::mem::take(&mut self.gone.0);
@@ -531,8 +533,8 @@ impl Work {
         for (lu, vchunk) in keys {
             let shown = self.core.shown(lu, vchunk);
             let table = self.tables.get(&lu).map(|table| &**table);
-            let space = self.spaces.get(&lu).map(|space| &**space);
-            self.shared.show((table, space), vchunk, &shown);
+            let space = locked(&self.shared.spaces).get(&lu).map(Arc::clone);
+            self.shared.show((table, space.as_deref()), vchunk, &shown);
             if shown.unsettled {
                 self.unsettled.insert((lu, vchunk));
             }
@@ -540,34 +542,6 @@ impl Work {
         self.show_parts();
         for lu in self.core.touched_lus() {
             self.show_chain(lu);
-        }
-    }
-
-    /// Keeps for a successor which parts of layers are written, and forgets layers that are gone.
-    fn show_parts(&mut self) {
-        let parts = &self.shared.shadow.parts;
-        let mut touched = self.core.touched_parts();
-        touched.append(&mut self.unkept);
-        for (layer, part) in touched {
-            if let Some(space) = self.spaces.get(&layer) {
-                space.written((part / PARTS) as u32);
-            }
-            let kept = self.core.kept_part(layer, part);
-            if let Some(Err(error)) = kept.map(|kept| parts.keep(&kept)) {
-                self.unkept.insert((layer, part));
-                self.stale |= self.short.replace(error).is_none();
-            }
-        }
-        if self.unkept.is_empty() {
-            self.stale |= self.short.take().is_some();
-        }
-        let gone = self.core.gone_layers();
-        if !gone.is_empty() {
-            self.spaces.retain(|space, _| !gone.contains(space));
-            self.gone.1.extend(gone);
-            self.partings.stir();
-            // Chunks that were containers are given out again with the next root.
-            self.submit(Asker::Nobody, Request::Checkpoint);
         }
     }
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pool::format::CHUNK_BYTES;
+use pool::{PARTS, Request};
 
-use super::Work;
+use super::{Asker, Work};
 use crate::chain::{Chain, Space};
+use crate::table::locked;
 
 impl Work {
     /// Shows where what an LU holds is, or that the pool has to be asked.
@@ -21,7 +23,7 @@ impl Work {
         table.shares.store(shares, Relaxed);
         // Nobody looks there as in what lies beneath others, and it may get another size.
         if !shares {
-            self.spaces.remove(&lu);
+            locked(&self.shared.spaces).remove(&lu);
         }
     }
 
@@ -29,17 +31,19 @@ impl Work {
     fn space(&mut self, number: u32) -> Arc<Space> {
         let core = &self.core;
         let chunks = core.chunks_in(number);
-        if let Some(known) = self.spaces.get(&number).filter(|space| space.chunks() == chunks) {
-            return Arc::clone(known);
+        let known = locked(&self.shared.spaces).get(&number).map(Arc::clone);
+        if let Some(known) = known.filter(|space| space.chunks() == chunks) {
+            return known;
         }
         let ways = (0..chunks).map(|chunk| core.shown(number, chunk).beneath);
         let space = Arc::new(Space::new(number, ways, core.is_layer(number)));
-        self.spaces.insert(number, Arc::clone(&space));
+        let before = locked(&self.shared.spaces).insert(number, Arc::clone(&space));
+        before.into_iter().for_each(|before| self.withdraw(&before));
         space
     }
 
-    /// Shows what the layers of an LU have of chunks with which somebody works. What there is no memory for stays the pool's alone.
-    pub(super) fn reveal(&self, lu: u32, (at, bytes): (u64, u64)) {
+    /// Shows what the layers of an LU have of chunks with which somebody works; who writes finds a block in the head. What there is no memory for stays the pool's alone.
+    pub(super) fn reveal(&self, lu: u32, (at, bytes): (u64, u64), writes: bool) {
         let Some(table) = self.tables.get(&lu).filter(|table| table.shares.load(Relaxed)) else {
             return;
         };
@@ -48,9 +52,13 @@ impl Work {
         let end = at.saturating_add(bytes).div_ceil(CHUNK_BYTES).min(table.chunks().into());
         for vchunk in at / CHUNK_BYTES..end {
             let vchunk = vchunk as u32;
-            for space in chain.spaces().iter().filter(|space| space.is_hidden(vchunk)) {
+            for (depth, space) in chain.spaces().iter().enumerate() {
+                let needs_block = writes && depth == 0 && !space.has_block(vchunk);
+                if !needs_block && !space.is_hidden(vchunk) {
+                    continue;
+                }
                 let kept = self.core.kept_parts(space.number, vchunk);
-                if kept.is_empty() {
+                if kept.is_empty() && !needs_block {
                     space.reveal(vchunk, None);
                     continue;
                 }
@@ -59,6 +67,34 @@ impl Work {
                     space.reveal(vchunk, Some(block));
                 }
             }
+        }
+    }
+
+    /// Keeps for a successor which parts of layers are written, and forgets layers that are gone.
+    pub(super) fn show_parts(&mut self) {
+        let parts = &self.shared.shadow.parts;
+        let mut touched = self.core.touched_parts();
+        touched.append(&mut self.unkept);
+        for (layer, part) in touched {
+            if let Some(space) = locked(&self.shared.spaces).get(&layer) {
+                space.written((part / PARTS) as u32);
+            }
+            let kept = self.core.kept_part(layer, part);
+            if let Some(Err(error)) = kept.map(|kept| parts.keep(&kept)) {
+                self.unkept.insert((layer, part));
+                self.stale |= self.short.replace(error).is_none();
+            }
+        }
+        if self.unkept.is_empty() {
+            self.stale |= self.short.take().is_some();
+        }
+        let gone = self.core.gone_layers();
+        if !gone.is_empty() {
+            locked(&self.shared.spaces).retain(|space, _| !gone.contains(space));
+            self.gone.1.extend(gone);
+            self.partings.stir();
+            // Chunks that were containers are given out again with the next root.
+            self.submit(Asker::Nobody, Request::Checkpoint);
         }
     }
 }
