@@ -45,8 +45,8 @@ struct Job {
     /// Pieces of memory of which the pool was told, and whether one block has very many.
     pieces: u32,
     odd: bool,
-    /// It goes where nothing was written: of that the pool is told before it is answered.
-    taken: Option<Taken>,
+    /// It goes where nothing was written.
+    takes: bool,
 }
 
 impl Job {
@@ -102,6 +102,8 @@ pub(crate) struct LuLane {
     pieces: u32,
     odd: u32,
     jobs: HashMap<Tag, Job, BuildHasherDefault<OfTags>>,
+    /// Where those go that go where nothing was written: of that the pool is told before they are answered.
+    taken: HashMap<Tag, Taken, BuildHasherDefault<OfTags>>,
     /// Pieces of a request of which a round is a part.
     scratch: Vec<IoBuf>,
     block_size: u32,
@@ -145,6 +147,7 @@ impl LuLane {
             pieces: 0,
             odd: 0,
             jobs: HashMap::with_capacity_and_hasher(2 * JOBS_MAX, BuildHasherDefault::default()),
+            taken: HashMap::default(),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
             block_size: volume.block_size,
             read_only: volume.read_only,
@@ -331,9 +334,12 @@ impl LuLane {
                 parity: Some(parity),
                 pieces: 0,
                 odd: false,
-                taken,
+                takes: taken.is_some(),
             };
             self.jobs.insert(tag, job);
+            if let Some(taken) = taken {
+                self.taken.insert(tag, taken);
+            }
             return answer;
         }
         let told = match (answer, taken) {
@@ -416,7 +422,7 @@ impl LuLane {
         let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
         let pieces = bufs.len() as u32;
         let job =
-            Job { base: done, bytes, len: request.len, parity: None, pieces, odd, taken: None };
+            Job { base: done, bytes, len: request.len, parity: None, pieces, odd, takes: false };
         self.jobs.insert(request.tag, job);
         self.asked += 1;
         self.pieces += pieces;
@@ -504,7 +510,9 @@ impl Lane for LuLane {
                 debug_assert!(false, "{finish:?} was not begun");
                 continue;
             };
-            if let Some(taken) = job.taken {
+            if job.takes
+                && let Some(taken) = self.taken.remove(&finish.tag)
+            {
                 let done = match finish.outcome {
                     Outcome::Done(Ok(())) => job.bytes,
                     Outcome::Done(Err(_)) => 0,
