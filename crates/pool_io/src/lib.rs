@@ -46,6 +46,7 @@ mod remote;
 mod rescue;
 mod shadow;
 mod signature;
+mod still;
 mod table;
 mod thread;
 mod volume;
@@ -56,6 +57,7 @@ mod tests;
 
 pub use findings::{ChecksView, ScrubView};
 pub use rescue::{Rescued, rescue};
+pub use still::still;
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};
 
