@@ -123,24 +123,27 @@ impl Space {
         }
     }
 
+    /// The word of a chunk of the LUs above.
+    #[inline]
+    fn block(&self, vchunk: u64) -> Option<&AtomicU64> {
+        self.blocks.as_deref()?.get(vchunk as usize)
+    }
+
     /// Whether a chunk of the LUs above is not shown.
     pub(crate) fn is_hidden(&self, vchunk: u32) -> bool {
-        let blocks = self.blocks.as_deref().unwrap_or_default();
-        blocks.get(vchunk as usize).is_some_and(|block| block.load(Relaxed) == UNKNOWN)
+        self.block(vchunk.into()).is_some_and(|block| block.load(Relaxed) == UNKNOWN)
     }
 
     /// What it has of a chunk is in that block from now on; nothing.
     pub(crate) fn reveal(&self, vchunk: u32, block: Option<usize>) {
-        let blocks = self.blocks.as_deref().unwrap_or_default();
-        if let Some(place) = blocks.get(vchunk as usize) {
+        if let Some(place) = self.block(vchunk.into()) {
             place.store(block.map_or(NOTHING, |block| 2 + block as u64), Release);
         }
     }
 
     /// Something was written in a chunk: if it had nothing, that is not so any more.
     pub(crate) fn written(&self, vchunk: u32) {
-        let blocks = self.blocks.as_deref().unwrap_or_default();
-        if let Some(place) = blocks.get(vchunk as usize)
+        if let Some(place) = self.block(vchunk.into())
             && place.load(Relaxed) == NOTHING
         {
             place.store(UNKNOWN, Release);
@@ -149,13 +152,12 @@ impl Space {
 
     /// Whether there is a block for a chunk of the LUs above.
     pub(crate) fn has_block(&self, vchunk: u32) -> bool {
-        let blocks = self.blocks.as_deref().unwrap_or_default();
-        blocks.get(vchunk as usize).is_some_and(|block| block.load(Relaxed) > NOTHING)
+        self.block(vchunk.into()).is_some_and(|block| block.load(Relaxed) > NOTHING)
     }
 
     /// Where a part is in a layer. None: the pool has to be asked.
     fn part(&self, parts: &Parts, number: u64) -> Option<At> {
-        let block = self.blocks.as_deref()?.get((number / PARTS) as usize)?.load(Acquire);
+        let block = self.block(number / PARTS)?.load(Acquire);
         match block {
             UNKNOWN => None,
             NOTHING => Some(At::Nowhere),
@@ -165,7 +167,7 @@ impl Space {
 
     /// The slots of so many parts of a head, if they lie one behind the other there: the first. They are taken where none of the parts has one. With their block, and whether the pool should offer more.
     fn slots(&self, parts: &Parts, first: u64, count: u32) -> Option<(u32, usize, bool)> {
-        let block = self.blocks.as_deref()?.get((first / PARTS) as usize)?.load(Acquire);
+        let block = self.block(first / PARTS)?.load(Acquire);
         // Where there is no block there is no word to take one by.
         let block = block.checked_sub(2)? as usize;
         let first = first % PARTS;

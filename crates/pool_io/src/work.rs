@@ -533,7 +533,7 @@ impl Work {
         for (lu, vchunk) in keys {
             let shown = self.core.shown(lu, vchunk);
             let table = self.tables.get(&lu).map(|table| &**table);
-            let space = locked(&self.shared.spaces).get(&lu).map(Arc::clone);
+            let space = locked(&self.shared.spaces).get(&lu).cloned();
             self.shared.show((table, space.as_deref()), vchunk, &shown);
             if shown.unsettled {
                 self.unsettled.insert((lu, vchunk));

@@ -157,8 +157,12 @@ impl Pool {
 
     /// What a successor has to know of a part of a layer; nothing while nothing was written there.
     pub fn kept_part(&self, layer: u32, part: u64) -> Option<KeptPart> {
-        let placed = self.placed(layer, part).filter(|placed| placed.present != 0)?;
-        Some(KeptPart { layer, part, slot: placed.slot, present: placed.present })
+        self.known_part(layer, part).filter(|kept| kept.present != 0)
+    }
+
+    fn known_part(&self, layer: u32, part: u64) -> Option<KeptPart> {
+        let Placed { slot, present } = self.placed(layer, part)?;
+        Some(KeptPart { layer, part, slot, present })
     }
 
     /// Whether there is a layer of that number.
@@ -257,10 +261,6 @@ impl Pool {
         let said = self.tables.parts.range(range.clone()).map(|((_, part), _)| *part);
         let live = self.layered.live.range(range).map(|((_, part), _)| *part);
         let all: BTreeSet<u64> = said.chain(live).collect();
-        let kept = |part| {
-            let Placed { slot, present } = self.placed(layer, part)?;
-            Some(KeptPart { layer, part, slot, present })
-        };
-        all.into_iter().filter_map(kept).collect()
+        all.into_iter().filter_map(|part| self.known_part(layer, part)).collect()
     }
 }

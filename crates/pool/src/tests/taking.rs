@@ -1,10 +1,10 @@
 //! Channels take slots by themselves.
 
+use std::collections::BTreeSet;
+
 use super::layers::{
     S, ask_for, delete, flush, move_layer, pool, rollback, setup, setups, snapshot, world_of,
 };
-use std::collections::BTreeSet;
-
 use super::*;
 use crate::layers::{PART_BYTES, SLOTS};
 

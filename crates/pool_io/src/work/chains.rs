@@ -31,7 +31,7 @@ impl Work {
     fn space(&mut self, number: u32) -> Arc<Space> {
         let core = &self.core;
         let chunks = core.chunks_in(number);
-        let known = locked(&self.shared.spaces).get(&number).map(Arc::clone);
+        let known = locked(&self.shared.spaces).get(&number).cloned();
         if let Some(known) = known.filter(|space| space.chunks() == chunks) {
             return known;
         }
