@@ -143,15 +143,7 @@ impl Neighbours {
                 around.extend([(Object::Adapter, name.clone()), (Object::Target, name.clone())]);
             }
         }
-        // Partners are judged together, whatever of one of them changes.
-        for (_, name) in around.clone().iter().filter(|(object, _)| *object == Object::Sea) {
-            for set in [&self.at, next].into_iter().filter_map(|state| state[Object::Sea].get(name))
-            {
-                let control = seas::control_of(set);
-                let partners = control.map(|control| Claim::Control(control.to_owned()));
-                around.extend(partners.iter().flat_map(|claim| self.holders(claim)).cloned());
-            }
-        }
+        self.shared(next, &mut around);
         let mut part = Desired { allocations: next.allocations.clone(), ..Desired::default() };
         part.allocations.files = SharedMap::default();
         let mut open: Vec<Key> = around.into_iter().collect();
@@ -250,25 +242,34 @@ impl Neighbours {
         }
     }
 
-    /// A network that moves to another data plane takes the shared adapters on it there, which are then held against all that is there with
-    /// the networks of their other trunk adapters.
+    /// A network that moves to another data plane takes what is on it there.
     fn of_its_server(&self, next: &Desired, (object, name): &Key, around: &mut BTreeSet<Key>) {
         let home_in =
             |state: &Desired| state[Object::Network].get(name).map(|set| home(set).to_owned());
-        if *object != Object::Network || home_in(&self.at) == home_in(next) {
-            return;
+        if *object == Object::Network && home_in(&self.at) != home_in(next) {
+            self.ways_out(name, around);
         }
-        let mut near = BTreeSet::new();
-        self.ways_out(name, &mut near);
-        for (_, sea) in near.clone().iter().filter(|(by, _)| *by == Object::Sea) {
+    }
+
+    /// Partners are judged together, whatever of one of them changes, and each beside all that is on its network: for the rules the networks of
+    /// partners are one virtual switch.
+    fn shared(&self, next: &Desired, around: &mut BTreeSet<Key>) {
+        let is_sea = |key: &&Key| key.0 == Object::Sea;
+        let mut open: Vec<Key> = around.iter().filter(is_sea).cloned().collect();
+        while let Some((object, name)) = open.pop() {
+            let mut near = BTreeSet::new();
             for state in [&self.at, next] {
-                let trunks = state[Object::Sea].get(sea).into_iter();
-                let trunks = trunks.flat_map(|sea| resolve::network::trunks(state, sea));
+                let Some(set) = state[object].get(&name) else { continue };
+                let control =
+                    seas::control_of(set).map(|control| Claim::Control(control.to_owned()));
+                near.extend(control.iter().flat_map(|claim| self.holders(claim)).cloned());
+                let trunks = resolve::network::trunks(state, set);
                 let networks = trunks.filter_map(|(_, trunk)| attr::trunk::NETWORK.of(trunk));
                 networks.for_each(|network| self.ways_out(network, &mut near));
             }
+            open.extend(near.iter().filter(is_sea).filter(|key| !around.contains(*key)).cloned());
+            around.append(&mut near);
         }
-        around.append(&mut near);
     }
 
     /// Under what else masks may name an initiator.

@@ -308,18 +308,25 @@ fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
 
 /// A valid state with up to four volumes, five adapters of all kinds, two data planes, and a fabric.
 pub(crate) fn desired() -> impl Strategy<Value = Desired> {
-    (some(Object::DataPlane), objects()).prop_map(|(side, objects)| {
-        let mut desired = Desired::default();
-        desired[Object::DataPlane].insert("side".to_owned(), side);
-        // Objects that break a rule between objects are left out.
-        for (object, name, mut set) in objects {
-            if object == Object::Zone || object == Object::Mask {
-                set.values_mut().for_each(|value| only_known(&desired, value));
-            }
-            keep_if_valid(&mut desired, object, name, set);
+    (some(Object::DataPlane), objects()).prop_map(|(side, objects)| valid(side, objects))
+}
+
+/// A valid state of nothing but networks in two data planes.
+pub(crate) fn wired() -> impl Strategy<Value = Desired> {
+    bridges().prop_map(|objects| valid(Attributes::new(), objects))
+}
+
+fn valid(side: Attributes, objects: Vec<(Object, String, Attributes)>) -> Desired {
+    let mut desired = Desired::default();
+    desired[Object::DataPlane].insert("side".to_owned(), side);
+    // Objects that break a rule between objects are left out.
+    for (object, name, mut set) in objects {
+        if object == Object::Zone || object == Object::Mask {
+            set.values_mut().for_each(|value| only_known(&desired, value));
         }
-        validate(&desired, &paths()).expect("every step was valid")
-    })
+        keep_if_valid(&mut desired, object, name, set);
+    }
+    validate(&desired, &paths()).expect("every step was valid")
 }
 
 /// Members that are there.

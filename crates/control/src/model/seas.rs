@@ -9,7 +9,7 @@ use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::{
     ClientAdapter, Finding, HaMode, Rule, Server, Severity, SharedAdapter, VirtualAdapter,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is wrong with the shared adapters of a state, worst first. A network is a virtual switch, a data plane a server. Networks of partners are
 /// one virtual switch: clients are on both, or they do not fail over. Of a partner that another program has nothing is known, and nothing is said.
@@ -161,15 +161,26 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("sea `{other}` has the uplink `{real}`");
             return refuse(problem, "give each an uplink of its own");
         }
+        // Not left to the findings: these look for trunk adapters in one server, and take networks of partners for one.
+        let networks = trunks(desired, set).filter_map(|(_, trunk)| attr::trunk::NETWORK.of(trunk));
+        let networks: BTreeSet<&str> = networks.collect();
+        if networks.len() > 1 {
+            let networks = networks.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(refusal(Rule::SwitchesDiffer, &format!("sea `{name}`"), &networks));
+        }
     }
-    let broken = [Rule::PvidDiffers, Rule::DefaultNotBridged, Rule::SwitchesDiffer];
+    let broken = [Rule::PvidDiffers, Rule::DefaultNotBridged];
     let refused = |finding: &Finding| {
         finding.rule.severity() == Severity::Loop || broken.contains(&finding.rule)
     };
-    let Some(Finding { rule, place, about }) = findings(desired).into_iter().find(refused) else {
-        return Ok(());
-    };
+    match findings(desired).into_iter().find(refused) {
+        Some(Finding { rule, place, about }) => Err(refusal(rule, &place, &about)),
+        None => Ok(()),
+    }
+}
+
+fn refusal(rule: Rule, place: &str, about: &str) -> ApiError {
     let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     let problem = format!("{place}: {}: {}{about}", rule.word(), rule.what());
-    Err(ApiError::invalid(problem).on(attr::sea::VIRT_ADAPTERS.name).help(rule.fix()))
+    ApiError::invalid(problem).on(attr::sea::VIRT_ADAPTERS.name).help(rule.fix())
 }

@@ -19,7 +19,12 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let attributes: Vec<_> = Object::ALL.into_iter().flat_map(Object::attributes).collect();
+    step_in(&Object::ALL)
+}
+
+/// With attributes of these.
+fn step_in(objects: &[Object]) -> impl Strategy<Value = Step> + use<> {
+    let attributes: Vec<_> = objects.iter().copied().flat_map(Object::attributes).collect();
     let set = proptest::sample::select(attributes).prop_flat_map(|attribute| {
         (any::<Index>(), samples::change_of(attribute))
             .prop_map(|(index, value)| Step::Set(index, attribute.name, value))
@@ -63,41 +68,66 @@ fn carry_out(step: &Step, state: &mut Desired, other: &Desired) {
     }
 }
 
+/// Over several changes, since who has to do with whom is followed.
+fn judged_alike(
+    first: Desired,
+    other: &Desired,
+    changes: &[Vec<Step>],
+) -> Result<(), TestCaseError> {
+    let paths = samples::paths();
+    let (mut now, mut neighbours) = (first, Neighbours::default());
+    for steps in changes {
+        neighbours.follow(&now, &paths);
+        let mut next = now.clone();
+        steps.iter().for_each(|step| carry_out(step, &mut next, other));
+        if allocations::settle(&now, &mut next, 42).is_err() {
+            continue;
+        }
+        let whole = validate(&next, &paths);
+        let part = neighbours.part(&next, &now.touched(&next), &paths);
+        if let (Ok(_), Err(refusal)) = (validate(&part, &paths), &whole) {
+            panic!("not refused: {refusal}\n{part:?}\n{next:?}");
+        }
+        prop_assert_eq!(neighbours.validate(&next, &paths), whole.clone());
+        for key in keys(&now) {
+            let found = neighbours.users(&next, &now.touched(&next), &key);
+            let users = next.users();
+            let expected = users.of(key.0, &key.1);
+            let found: Vec<(Object, &str)> =
+                found.iter().map(|(object, name)| (*object, name.as_str())).collect();
+            prop_assert_eq!(found, expected);
+        }
+        now = whole.unwrap_or(now);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Over several changes, since who has to do with whom is followed.
     #[test]
     fn a_change_is_judged_as_the_whole_state_is(
         first in samples::desired(),
         other in samples::desired(),
         changes in proptest::collection::vec(proptest::collection::vec(step(), 1..4), 1..5),
     ) {
-        let paths = samples::paths();
-        let (mut now, mut neighbours) = (first, Neighbours::default());
-        for steps in &changes {
-            neighbours.follow(&now, &paths);
-            let mut next = now.clone();
-            steps.iter().for_each(|step| carry_out(step, &mut next, &other));
-            if allocations::settle(&now, &mut next, 42).is_err() {
-                continue;
-            }
-            let whole = validate(&next, &paths);
-            let part = neighbours.part(&next, &now.touched(&next), &paths);
-            if let (Ok(_), Err(refusal)) = (validate(&part, &paths), &whole) {
-                panic!("not refused: {refusal}\n{part:?}\n{next:?}");
-            }
-            prop_assert_eq!(neighbours.validate(&next, &paths), whole.clone());
-            for key in keys(&now) {
-                let found = neighbours.users(&next, &now.touched(&next), &key);
-                let users = next.users();
-                let expected = users.of(key.0, &key.1);
-                let found: Vec<(Object, &str)> =
-                    found.iter().map(|(object, name)| (*object, name.as_str())).collect();
-                prop_assert_eq!(found, expected);
-            }
-            now = whole.unwrap_or(now);
-        }
+        judged_alike(first, &other, &changes)?;
+    }
+
+    /// Networks alone are judged sooner, so more of them.
+    #[test]
+    fn a_change_of_networks_is_judged_as_the_whole_state_is(
+        first in samples::wired(),
+        other in samples::wired(),
+        changes in proptest::collection::vec(
+            proptest::collection::vec(
+                step_in(&[Object::Network, Object::Uplink, Object::Trunk, Object::Sea]),
+                1..4,
+            ),
+            1..9,
+        ),
+    ) {
+        judged_alike(first, &other, &changes)?;
     }
 
     /// Also by who knows the neighbours of an earlier state only.
@@ -406,14 +436,21 @@ fn a_dispute_is_seen_from_either_side() {
 }
 
 #[test]
-fn a_network_that_moves_is_judged_with_the_shared_adapters_on_it() {
+fn a_network_that_moves_is_judged_with_all_beside_the_partner() {
     let paths = samples::paths();
-    let text = "[dataplane.side]\n[network.n]\n[network.m]\ndataplane=\"side\"\n[uplink.u]\n\
-        [trunk.a]\nnetwork=\"m\"\npvid=3\n[trunk.b]\nnetwork=\"n\"\npvid=1\n[trunk.c]\nnetwork=\"n\"\npvid=1\n\
-        [sea.s]\nreal_adapter=\"u\"\nvirt_adapters=\"a,b\"\npvid_adapter=\"a\"\npvid=3\n";
-    let mut now = crate::config::read(&format!("{BESIDE}{text}")).unwrap();
+    let sea = |name: &str, uplink: &str, trunk: &str, pvid: u16| {
+        format!(
+            "[uplink.{uplink}]\n[sea.{name}]\nreal_adapter=\"{uplink}\"\nvirt_adapters=\"{trunk}\"\npvid_adapter=\"{trunk}\"\npvid={pvid}\n\
+             priority={pvid}\nha_mode=\"auto\"\nctl_chan=\"/run/c\"\n"
+        )
+    };
+    let text = "[dataplane.side]\n[network.n]\n[network.m]\ndataplane=\"side\"\n\
+        [trunk.a]\nnetwork=\"n\"\npvid=1\n[trunk.b]\nnetwork=\"m\"\npvid=2\n[trunk.c]\nnetwork=\"n\"\npvid=2\n";
+    let text = format!("{BESIDE}{text}{}{}", sea("s", "u", "a", 1), sea("t", "v", "b", 2));
+    let mut now = crate::config::read(&text).unwrap();
     allocations::settle(&Desired::default(), &mut now, 1).unwrap();
     now.allocations.system = Some(1);
+    let now = validate(&now, &paths).unwrap();
     let mut neighbours = Neighbours::default();
     neighbours.follow(&now, &paths);
     let mut next = now.clone();

@@ -283,7 +283,8 @@ mod tests {
     fn shared_adapters_that_cannot_work_or_could_loop_are_refused() {
         let judge = |more: &str| {
             let text = format!(
-                "[network.n]\n[network.m]\n[uplink.ent1]\n[trunk.ent5]\nnetwork=\"n\"\nvlans=\"10,20\"\n{more}"
+                "[dataplane.side]\n[network.far]\ndataplane=\"side\"\n\
+                 [network.n]\n[network.m]\n[uplink.ent1]\n[trunk.ent5]\nnetwork=\"n\"\nvlans=\"10,20\"\n{more}"
             );
             let desired = crate::config::read(&text).unwrap();
             validate(&desired, &samples::paths()).map(drop).map_err(|error| error.message)
@@ -296,6 +297,14 @@ mod tests {
         let trunk = |network: &str, pvid: u16, vlans: &str| {
             format!("[trunk.ent7]\nnetwork=\"{network}\"\npvid={pvid}\nvlans=\"{vlans}\"\n")
         };
+        // The networks of partners are one virtual switch.
+        let partners = |one: &str, trunk: &str| {
+            let shared = "ha_mode=\"auto\"\nctl_chan=\"/run/c\"\n";
+            format!(
+                "{one}{shared}{trunk}[uplink.ent2]\n[trunk.ent9]\nnetwork=\"far\"\npvid=1\n[sea.ent8]\nreal_adapter=\"ent2\"\n\
+                 virt_adapters=\"ent9\"\npvid_adapter=\"ent9\"\npvid=1\npriority=2\n{shared}"
+            )
+        };
         let second = "[uplink.ent2]\n[sea.ent8]\nreal_adapter=\"ent2\"\nvirt_adapters=\"ent7\"\npvid_adapter=\"ent7\"\n";
         let good = sea("ent5", 1);
         assert_eq!(judge(&good), Ok(()));
@@ -306,6 +315,8 @@ mod tests {
             (sea("ent5", 2), "pvid-differs"),
             (sea("ent7", 1) + &trunk("n", 99, ""), "default-not-bridged"),
             (sea("ent5,ent7", 1) + &trunk("m", 99, ""), "switches-differ"),
+            (sea("ent5,ent7", 1) + &trunk("far", 99, ""), "switches-differ"),
+            (partners(&sea("ent5,ent7", 1), &trunk("far", 99, "")), "switches-differ"),
             (sea("ent5,ent7", 1) + &trunk("n", 99, "20"), "vlan-twice"),
             (format!("{good}{}{second}pvid=99\n", trunk("n", 99, "20")), "vlan-twice"),
             (
