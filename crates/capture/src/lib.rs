@@ -87,7 +87,10 @@ pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
 pub use served::{AdapterReading, Elements, OnPort, Reading, Served, ServerStats};
-pub use storage::{ClusterStatus, LogicalUnit, Lssp, LuList, Node, Pool, PoolLun, PvList};
+pub use storage::{
+    Alert, AlertList, ClusterStatus, FailureGroup, FailureGroupList, LogicalUnit, Lssp, LuList,
+    Node, Pool, PoolLun, PvList, Tier, TierList,
+};
 pub use table::{Reader, readers};
 pub use text::is_binary;
 pub use text::is_masked;
@@ -303,6 +306,12 @@ pub enum Report {
     LuList(LuList),
     /// `pv -list`, `lspv -clustername C -sp P`.
     PvList(PvList),
+    /// `failgrp -list`.
+    FailureGroupList(FailureGroupList),
+    /// `tier -list`.
+    TierList(TierList),
+    /// `alert -list`.
+    AlertList(AlertList),
     /// `/proc/sys/adapter/vfc/vfchostN/stats`.
     VfcStats(VfcStats),
     /// `ioslevel`, `oslevel -s`.
@@ -481,6 +490,9 @@ kinds! {
     Lssp Lssp lssp lssps "lssp",
     LuList LuList lu_list lu_lists "lu -list",
     PvList PvList pv_list pv_lists "pv -list",
+    FailureGroupList FailureGroupList failure_group_list failure_group_lists "failgrp -list",
+    TierList TierList tier_list tier_lists "tier -list",
+    AlertList AlertList alert_list alert_lists "alert -list",
     VfcStats VfcStats vfc_stats vfc_stats_all "cat /proc/sys/adapter/vfc/vfchostN/stats",
     Level Level level levels "ioslevel",
     DiskPaths DiskPaths disk_paths disk_paths_all "lspath",

@@ -35,6 +35,9 @@ pub(super) enum Kind {
     Lssp,
     LuList,
     PvList,
+    FailureGroupList,
+    TierList,
+    AlertList,
     VfcStats,
     Level,
     DiskPaths,
@@ -105,6 +108,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
         b'P' if words(text, &["page", "space", "physical"]) => Some(Kind::Lsps),
         b'V' if starts("VOLUME GROUP:") => Some(Kind::Lsvg),
+        b'F' if words(text, &storage::GROUPS) => Some(Kind::FailureGroupList),
         b'F' if volumes::is_df(text) => Some(Kind::Df),
         b'C' if words(text, &["Cluster", "Name", "State"]) => Some(Kind::ClusterStatus),
         b'C' if starts("Cluster Name:") && storage::is_block(text) => Some(Kind::ClusterStatus),
@@ -187,7 +191,10 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
         return Some(Kind::PvList);
     }
     if !upper.starts_with("POOL_") && !upper.starts_with("TIER_NAME") {
-        return None;
+        return words(text, &storage::ALERTS).then_some(Kind::AlertList);
+    }
+    if words(text, &storage::TIERS) {
+        return Some(Kind::TierList);
     }
     for line in ahead.filter(|line| !line.is_blank()).take(4) {
         let text = line.trimmed();
@@ -199,6 +206,9 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
         }
         if text.starts_with("PV_NAME") {
             return Some(Kind::PvList);
+        }
+        if words(text, &storage::GROUPS) {
+            return Some(Kind::FailureGroupList);
         }
     }
     None
@@ -545,6 +555,12 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
         "pv" if part.has("-list") => {
             return Expected::Refused("pv -list is read without -fmt and -field only");
         }
+        "failgrp" | "tier" | "alert" if part.has("-list") && part.has("-fmt") => {
+            return Expected::Refused("failgrp, tier and alert -list are read without -fmt only");
+        }
+        "failgrp" if part.has("-list") => Kind::FailureGroupList,
+        "tier" if part.has("-list") => Kind::TierList,
+        "alert" if part.has("-list") => Kind::AlertList,
         "lspv" if part.has("-clustername") && !part.has("-fmt") && !part.has("-field") => {
             Kind::PvList
         }

@@ -1,12 +1,15 @@
-//! `lssp`, `lu`, `pv` and `cluster -status`: storage pools, local and shared, the logical units in them and the LUNs below them.
+//! `lssp`, `lu`, `pv`, `failgrp`, `tier`, `alert` and `cluster -status`: storage pools, local and shared, the logical units in them and
+//! the LUNs below them.
 
 mod luns;
 mod nodes;
 mod read;
+mod shape;
 
 pub(super) use luns::pv_list;
 pub(super) use nodes::{is_block, status};
 pub(super) use read::{lssp, lu_list};
+pub(super) use shape::{ALERTS, GROUPS, TIERS, alerts, groups, tiers};
 
 use serde::Serialize;
 
@@ -134,4 +137,76 @@ pub struct PoolLun {
     pub state: Option<Read<String>>,
     /// Its id, the same on every server.
     pub udid: Option<Read<String>>,
+}
+
+/// `failgrp -list`: the failure groups of a shared pool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailureGroupList {
+    /// Where it came from.
+    pub head: Head,
+    /// In the order printed.
+    pub groups: Vec<FailureGroup>,
+}
+
+/// One failure group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailureGroup {
+    /// The line of its name.
+    pub at: At,
+    /// Its name.
+    pub name: String,
+    /// The pool, from the heading.
+    pub pool: Option<Read<String>>,
+    /// Its tier, from the heading; several with commas between them where it is one of the whole pool.
+    pub tier: Option<Read<String>>,
+    /// Size.
+    pub size_mb: Read<u64>,
+    /// State as printed: `ONLINE`.
+    pub state: Read<String>,
+}
+
+/// `tier -list`: the tiers of shared pools.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TierList {
+    /// Where it came from.
+    pub head: Head,
+    /// In the order printed.
+    pub tiers: Vec<Tier>,
+}
+
+/// One tier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tier {
+    /// The line of its name.
+    pub at: At,
+    /// Its name.
+    pub name: String,
+    /// The pool that it is of.
+    pub pool: Read<String>,
+    /// Size.
+    pub size_mb: Read<u64>,
+    /// Free.
+    pub free_mb: Read<u64>,
+    /// Whether it is mirrored, as printed: `NOT_MIRRORED`.
+    pub mirror_state: Read<String>,
+}
+
+/// `alert -list`: at which free space a pool warns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlertList {
+    /// Where it came from.
+    pub head: Head,
+    /// In the order printed.
+    pub alerts: Vec<Alert>,
+}
+
+/// The alert of one pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alert {
+    /// The line of its pool.
+    pub at: At,
+    /// The pool.
+    pub pool: String,
+    /// So much of the pool is free when it warns, percent.
+    pub free_percent: Read<u64>,
 }

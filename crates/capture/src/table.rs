@@ -201,6 +201,33 @@ const TABLE: &[Reader] = &[
     )
     .also(&["lspv"]),
     reader(
+        Kind::FailureGroupList,
+        [
+            "failgrp",
+            "failgrp -list",
+            "Power Virtual I/O Server commands reference, `failgrp`; no public output: not confirmed",
+        ],
+        storage::groups,
+    ),
+    reader(
+        Kind::TierList,
+        [
+            "tier",
+            "tier -list",
+            "Power Virtual I/O Server commands reference, `tier`; no public output: not confirmed",
+        ],
+        storage::tiers,
+    ),
+    reader(
+        Kind::AlertList,
+        [
+            "alert",
+            "alert -list",
+            "Power Virtual I/O Server commands reference, `alert`; no public output: not confirmed",
+        ],
+        storage::alerts,
+    ),
+    reader(
         Kind::VfcStats,
         [
             "cat",

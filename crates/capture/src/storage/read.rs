@@ -2,6 +2,7 @@
 
 use super::{LogicalUnit, Lssp, LuList, Pool};
 use crate::page::{Page, put};
+use crate::recognise::{self, Kind};
 use crate::text::{Line, Lines};
 use crate::{At, Read, Report};
 
@@ -290,6 +291,10 @@ fn lu_place(page: &mut Page<'_>, place: &mut Place, line: Line<'_>) -> bool {
         "TIER_NAME" => &mut place.tier,
         _ => return false,
     };
+    // Other reports of the pool begin with the same lines.
+    if recognise::heading(line, page.ahead()).is_some_and(|kind| kind != Kind::LuList) {
+        return false;
+    }
     *target = Some(Read { value: value.trim().to_owned(), at: line.at });
     page.take();
     true

@@ -497,6 +497,9 @@ fn role(report: &Report) -> Option<Role> {
         Report::Lssp(_) | Report::LuList(_) | Report::PvList(_) | Report::LsdevAttr(_) => {
             Some(Role::Vios)
         }
+        Report::FailureGroupList(_) | Report::TierList(_) | Report::AlertList(_) => {
+            Some(Role::Vios)
+        }
         Report::Entstat(entstat) => entstat.sea.is_some().then_some(Role::Vios),
         Report::Fcstat(fcstat) => fcstat.is_virtual.filter(|read| read.value).map(|_| Role::Client),
         Report::Lsattr(list) => role_of_attributes(&list.attributes),

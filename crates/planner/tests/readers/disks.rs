@@ -228,6 +228,47 @@ fn another_report_of_the_pool_ends_the_list_of_its_luns() {
     );
     let lu = &only(captures.lu_lists()).lus[0];
     assert_eq!((lu.name.as_str(), value(&lu.pool).as_str()), ("lu_a", "p"));
+    let groups =
+        b"POOL_NAME: q\nTIER_NAME: FAST\nFG_NAME  FG_SIZE(MB)  FG_STATE\neast  10240  ONLINE\n";
+    let lus = b"POOL_NAME: p\nTIER_NAME: FAST\nLU_NAME  SIZE(MB)  UNUSED(MB)  UDID\nlu_a  10240  0  0a41\n";
+    for before in [&luns[..], lus] {
+        let captures = read_bytes(&[before, &groups[..]].concat());
+        assert_whole(&captures);
+        let east = &only(captures.failure_group_lists()).groups[0];
+        assert_eq!((east.name.as_str(), value(&east.pool).as_str()), ("east", "q"));
+    }
+}
+
+#[test]
+fn failure_groups_tiers_and_alerts_one_after_the_other() {
+    let captures = read("pool-shape");
+    assert_whole(&captures);
+    let groups = &only(captures.failure_group_lists()).groups;
+    let [south, east] = &groups[1..] else { panic!("three failure groups") };
+    assert_eq!((south.name.as_str(), south.size_mb.value, south.at.line), ("south", 524_288, 6));
+    assert_eq!((south.state.value.as_str(), at(&south.tier)), ("DEGRADED", ("SYSTEM".into(), 3)));
+    assert_eq!((east.name.as_str(), value(&east.tier).as_str()), ("east", "FAST"));
+    assert_eq!(at(&east.pool), ("prodpool".into(), 8));
+    let [_, fast] = &only(captures.tier_lists()).tiers[..] else { panic!("two tiers") };
+    assert_eq!((fast.name.as_str(), fast.pool.value.as_str()), ("FAST", "prodpool"));
+    assert_eq!((fast.size_mb.value, fast.free_mb.value), (102_400, 4096));
+    assert_eq!((fast.mirror_state.value.as_str(), fast.at.line), ("NOT_MIRRORED", 15));
+    let [alert] = &only(captures.alert_lists()).alerts[..] else { panic!("one alert") };
+    assert_eq!((alert.pool.as_str(), alert.free_percent.value), ("prodpool", 25));
+    let captures = read_bytes(b"$ tier -list -fmt :\nSYSTEM:1:1:SYNCED:p\n");
+    assert_eq!((captures.reports.len(), captures.refused.len()), (0, 1));
+}
+
+#[test]
+fn a_table_that_is_cut_says_so() {
+    let text = b"PoolName   Threshold%\nprodpool   2";
+    let captures = read_bytes(text);
+    let alert = &only(captures.alert_lists()).head.incomplete;
+    assert!(alert.as_deref().is_some_and(|why| why.contains("may be cut")), "{alert:?}");
+    let text = b"FG_NAME   FG_SIZE(MB)   FG_STATE\n";
+    let captures = read_bytes(text);
+    let groups = &only(captures.failure_group_lists()).head.incomplete;
+    assert!(groups.as_deref().is_some_and(|why| why.contains("nothing follows")), "{groups:?}");
 }
 
 #[test]

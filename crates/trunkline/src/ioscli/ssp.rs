@@ -582,6 +582,12 @@ pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Fa
     Ok(format!("{head}\n{}", table(&[], &heading, rows, None)))
 }
 
+/// `alert -list`
+pub(super) fn alerts(pools: &[Pool], delimiter: Option<&str>) -> String {
+    let row = |pool: &Pool| vec![pool.name.clone(), pool.threshold.to_string()];
+    table(&[], &["PoolName", "Threshold%"], pools.iter().map(row), delimiter)
+}
+
 /// `alert`
 pub(super) fn alert(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     if let Some(other) = words.one("-type").filter(|kind| *kind != "threshold") {
@@ -591,10 +597,7 @@ pub(super) fn alert(context: &Context<'_>, words: &Words) -> Result<String, Fail
     }
     let verb = verb(words, &["-list", "-set", "-unset"], "alert")?;
     if verb == "-list" {
-        let row = |pool: &Pool| vec![pool.name.clone(), pool.threshold.to_string()];
-        let pools = load(context, words)?;
-        let heading = ["PoolName", "Threshold%"];
-        return Ok(table(&[], &heading, pools.iter().map(row), words.one("-fmt")));
+        return Ok(alerts(&load(context, words)?, words.one("-fmt")));
     }
     let warn = match (verb, words.one("-value")) {
         ("-unset", _) => None,

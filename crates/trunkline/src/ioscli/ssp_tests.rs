@@ -143,7 +143,17 @@ fn physical_volumes_are_read_again() {
             assert_eq!(places, wanted);
         }
     }
-    insta::assert_snapshot!("failgrp_list", ssp::list(&mirrored, None));
+    let text = ssp::list(&mirrored, None);
+    insta::assert_snapshot!("failgrp_list", text);
+    let captures = read("failgrp -list", &text);
+    let found = captures.reports[0].failure_group_list().unwrap();
+    assert_eq!(found.groups.len(), 2);
+    for (found, wanted) in found.groups.iter().zip(&mirrored.groups) {
+        assert_eq!(found.name, wanted.name);
+        assert_eq!((found.size_mb.value, &*found.state.value), (wanted.size, wanted.state));
+        let places = [&found.pool, &found.tier].map(value);
+        assert_eq!(places, ["p0", "SYSTEM"].map(|name| Some(name.to_owned())));
+    }
     assert_eq!(ssp::list(&mirrored, Some(":")), "Default:131072:ONLINE\nsouth:131072:DEGRADED\n");
 }
 
@@ -179,9 +189,31 @@ fn what_is_in_several_tiers_is_read_again_with_its_tier() {
         );
     }
     let lists = [pool];
-    insta::assert_snapshot!("tier_list", ssp::tiers(&lists, None));
+    let text = ssp::tiers(&lists, None);
+    insta::assert_snapshot!("tier_list", text);
+    let captures = read("tier -list", &text);
+    let found = captures.reports[0].tier_list().unwrap();
+    assert_eq!(found.tiers.len(), 2);
+    for (found, wanted) in found.tiers.iter().zip(&lists[0].tiers) {
+        assert_eq!((&found.name, &*found.pool.value), (&wanted.name, "p0"));
+        assert_eq!((found.size_mb.value, found.free_mb.value), (wanted.size, wanted.free));
+        assert_eq!(found.mirror_state.value, "NOT_MIRRORED");
+    }
     assert_eq!(
         ssp::tiers(&lists, Some(":")).lines().last(),
         Some("fast:65536:4096:NOT_MIRRORED:p0")
     );
+}
+
+#[test]
+fn alerts_are_read_again() {
+    let pools = [pool("p0"), Pool { threshold: 5, ..pool("archive") }];
+    let text = ssp::alerts(&pools, None);
+    insta::assert_snapshot!("alert_list", text);
+    let captures = read("alert -list -clustername trunkline", &text);
+    let found = captures.reports[0].alert_list().unwrap();
+    let found: Vec<_> =
+        found.alerts.iter().map(|one| (&*one.pool, one.free_percent.value)).collect();
+    assert_eq!(found, [("p0", 20), ("archive", 5)]);
+    assert_eq!(ssp::alerts(&pools, Some(":")), "p0:20\narchive:5\n");
 }
