@@ -191,7 +191,7 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
         return Some(Kind::PvList);
     }
     if !upper.starts_with("POOL_") && !upper.starts_with("TIER_NAME") {
-        return words(text, &storage::ALERTS).then_some(Kind::AlertList);
+        return storage::is_alerts(text).then_some(Kind::AlertList);
     }
     if words(text, &storage::TIERS) {
         return Some(Kind::TierList);

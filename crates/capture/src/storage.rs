@@ -9,7 +9,7 @@ mod shape;
 pub(super) use luns::pv_list;
 pub(super) use nodes::{is_block, status};
 pub(super) use read::{lssp, lu_list};
-pub(super) use shape::{ALERTS, GROUPS, TIERS, alerts, groups, tiers};
+pub(super) use shape::{GROUPS, TIERS, alerts, groups, is_alerts, tiers};
 
 use serde::Serialize;
 
@@ -208,5 +208,7 @@ pub struct Alert {
     /// The pool.
     pub pool: String,
     /// So much of the pool is free when it warns, percent.
-    pub free_percent: Read<u64>,
+    pub free_percent: Option<Read<u64>>,
+    /// So much of the pool's size its LUs could take beyond it when it warns, percent.
+    pub overcommit_percent: Option<Read<u64>>,
 }

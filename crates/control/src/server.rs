@@ -47,9 +47,12 @@ pub use files::FileAct;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};
+pub(crate) use pools::ALERTS;
+#[cfg(test)]
+pub(crate) use pools::Told;
 pub use pools::{
-    ChecksView, FailgrpView, LuView, MovesView, PoolExplanation, PoolFinding, PoolView, PvView,
-    TierView,
+    ChecksView, FailgrpView, LuView, MovesView, PoolAlert, PoolExplanation, PoolFinding, PoolView,
+    PvView, TierView,
 };
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};

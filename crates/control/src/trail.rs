@@ -19,8 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
+mod book;
+mod filling;
 mod links;
+mod pools;
 
+use book::Book;
+use filling::Filling;
 use links::LinkBook;
 pub use links::{LinkChange, LinkCounts, Links};
 
@@ -71,6 +76,10 @@ pub enum Kind {
     PoolFull,
     /// None waits any more.
     PoolSpace,
+    /// A storage pool comes near to what it was to be warned of: filled to a threshold, full in days, overcommitted.
+    PoolAlert,
+    /// It no longer does.
+    PoolAlertOver,
     /// A PV of a mirrored storage pool failed, or was not there when that was opened.
     PvLost,
     /// It is there again.
@@ -114,6 +123,8 @@ impl Kind {
             Kind::PoolError => "pool_error",
             Kind::PoolFull => "pool_full",
             Kind::PoolSpace => "pool_space",
+            Kind::PoolAlert => "pool_alert",
+            Kind::PoolAlertOver => "pool_alert_over",
             Kind::PvLost => "pv_lost",
             Kind::PvReturned => "pv_returned",
             Kind::ResyncStarted => "resync_started",
@@ -149,6 +160,7 @@ impl Kind {
                 | VolumeError
                 | PoolError
                 | PoolFull
+                | PoolAlert
                 | PvLost
                 | PvUnreadable
                 | LegsDiffer
@@ -243,6 +255,7 @@ impl Moment {
 pub struct Trail {
     kept: Mutex<Kept>,
     links: Mutex<LinkBook>,
+    filling: Mutex<Book<Filling>>,
     last: watch::Sender<u64>,
 }
 
@@ -267,8 +280,14 @@ impl Trail {
         let last = events.back().map_or(0, |noted: &Noted| noted.event.number);
         let mut kept = Kept { events, ..Kept::empty(path) };
         kept.rewrite();
-        let links = Mutex::new(LinkBook::open(path.with_file_name("links.json")));
-        Trail { kept: Mutex::new(kept), links, last: watch::Sender::new(last) }
+        let links = LinkBook::open(path.with_file_name("links.json"), "counts of links");
+        let filling = Book::open(path.with_file_name("filling.json"), "samples of pools");
+        Trail {
+            kept: Mutex::new(kept),
+            links: Mutex::new(links),
+            filling: Mutex::new(filling),
+            last: watch::Sender::new(last),
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -291,27 +310,6 @@ impl Trail {
         let event = Event::new(kind, message.into());
         let at_ms = at_ms.unwrap_or(event.at_ms);
         self.add(Event { at_ms, subject: subject.map(str::to_owned), ..event });
-    }
-
-    /// Notes what became of a storage pool, or of a PV of it.
-    pub fn of_pool(&self, kind: Kind, pool: &str, pv: Option<String>, message: String) {
-        let (subject, of) = (Some(pool.to_owned()), pv.into_iter().collect());
-        self.add(Event { subject, of, ..Event::new(kind, message) });
-    }
-
-    /// Since when PVs of a storage pool are away, by path, as far as that was noted.
-    pub fn lost_pvs(&self, pool: &str) -> BTreeMap<String, u64> {
-        let mut lost = BTreeMap::new();
-        let kept = self.kept();
-        for event in kept.all().filter(|event| event.subject.as_deref() == Some(pool)) {
-            let Some(pv) = event.of.first() else { continue };
-            match event.kind {
-                Kind::PvLost => drop(lost.insert(pv.clone(), event.at_ms)),
-                Kind::PvReturned => drop(lost.remove(pv)),
-                _ => {}
-            }
-        }
-        lost
     }
 
     /// Notes that requests of an adapter's client failed, which is about the volume behind it, too.
@@ -412,7 +410,7 @@ impl Trail {
         }
         let events = kept.trouble.why().cloned();
         drop(kept);
-        events.or(self.links().mend())
+        events.or(self.links().mend()).or(self.filling().mend())
     }
 
     /// Returns when there is an event behind a number.

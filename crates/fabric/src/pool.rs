@@ -57,7 +57,7 @@ rules! {
     FewRequests "few-requests" Advice "Clients may send more requests at a time than the PVs take; the others wait in the server.",
         "Add PVs, or raise the depth of their queues.";
     Overcommit "overcommit" Advice "Thin LUs promise far more than the pool has, and little of it is free: a few clients that fill their disks have all others wait.",
-        "Add PVs before that, and see days ahead by `trunkline_pool_free_bytes`; `warn_percent` says from when on `status` warns.";
+        "Add PVs before that. `pool show` says when it will be full at its pace, and `warn_days`, `warn_percent` and `warn_overcommit_percent` when `status` warns.";
 }
 
 /// A PV.

@@ -60,6 +60,15 @@ fn unknown_unit(number: &str, unit: &str) -> Option<String> {
     })
 }
 
+/// A long time in words, in whole days or hours, such as `3 days`.
+pub fn format_days(seconds: u64) -> String {
+    match seconds / 3600 {
+        hours @ 48.. => format!("{} days", hours / 24),
+        1 => "1 hour".to_owned(),
+        hours => format!("{hours} hours"),
+    }
+}
+
 /// Writes a size so that [`parse_size`] reads it back: the largest unit that divides it.
 pub fn format_size(bytes: u64) -> String {
     UNITS

@@ -9,7 +9,11 @@ use crate::{At, Read, Report};
 pub(crate) const GROUPS: [&str; 3] = ["FG_NAME", "FG_SIZE(MB)", "FG_STATE"];
 pub(crate) const TIERS: [&str; 5] =
     ["TIER_NAME", "SIZE(MB)", "FREE_SPACE(MB)", "MIRROR_STATE", "POOL_NAME"];
-pub(crate) const ALERTS: [&str; 2] = ["PoolName", "Threshold%"];
+const ALERTS: [&[&str]; 3] = [
+    &["PoolName", "Threshold%", "Overcommit%"],
+    &["PoolName", "Threshold%"],
+    &["PoolName", "Overcommit%"],
+];
 
 /// Where a table is, from the lines above it.
 #[derive(Default)]
@@ -18,59 +22,100 @@ struct Place {
     tier: Option<Read<String>>,
 }
 
+/// Whether a line is the heading of alerts.
+pub(crate) fn is_alerts(text: &str) -> bool {
+    ALERTS.iter().any(|heading| words(text, heading))
+}
+
 pub(crate) fn groups(page: &mut Page<'_>) -> Option<Report> {
-    let groups = table(page, &GROUPS, Kind::FailureGroupList, |place, [name, size, state], at| {
+    let row = |place: &Place, row: Row<'_>| {
         Some(FailureGroup {
-            at,
-            name: name.to_owned(),
+            at: row.at,
+            name: row.word("FG_NAME")?.to_owned(),
             pool: place.pool.clone(),
             tier: place.tier.clone(),
-            size_mb: number(size, at)?,
-            state: text(state, at),
+            size_mb: row.number("FG_SIZE(MB)")?,
+            state: row.text("FG_STATE")?,
         })
-    })?;
+    };
+    let groups = table(page, &[&GROUPS], Kind::FailureGroupList, row)?;
     Some(Report::FailureGroupList(FailureGroupList { head: page.close(), groups }))
 }
 
 pub(crate) fn tiers(page: &mut Page<'_>) -> Option<Report> {
-    let row = |_: &Place, [name, size, free, state, pool]: [&str; 5], at| {
+    let row = |_: &Place, row: Row<'_>| {
         Some(Tier {
-            at,
-            name: name.to_owned(),
-            pool: text(pool, at),
-            size_mb: number(size, at)?,
-            free_mb: number(free, at)?,
-            mirror_state: text(state, at),
+            at: row.at,
+            name: row.word("TIER_NAME")?.to_owned(),
+            pool: row.text("POOL_NAME")?,
+            size_mb: row.number("SIZE(MB)")?,
+            free_mb: row.number("FREE_SPACE(MB)")?,
+            mirror_state: row.text("MIRROR_STATE")?,
         })
     };
-    let tiers = table(page, &TIERS, Kind::TierList, row)?;
+    let tiers = table(page, &[&TIERS], Kind::TierList, row)?;
     Some(Report::TierList(TierList { head: page.close(), tiers }))
 }
 
 pub(crate) fn alerts(page: &mut Page<'_>) -> Option<Report> {
-    let alerts = table(page, &ALERTS, Kind::AlertList, |_, [pool, percent], at| {
-        Some(Alert { at, pool: pool.to_owned(), free_percent: number(percent, at)? })
-    })?;
+    let row = |_: &Place, row: Row<'_>| {
+        // Of one that is not set there is no number.
+        let percent = |column: &str| match row.word(column) {
+            None | Some("-") => Some(None),
+            Some(_) => row.number(column).map(Some),
+        };
+        Some(Alert {
+            at: row.at,
+            pool: row.word("PoolName")?.to_owned(),
+            free_percent: percent("Threshold%")?,
+            overcommit_percent: percent("Overcommit%")?,
+        })
+    };
+    let alerts = table(page, &ALERTS, Kind::AlertList, row)?;
     Some(Report::AlertList(AlertList { head: page.close(), alerts }))
 }
 
-/// The rows below a heading, also below another one of the same.
-fn table<const N: usize, R>(
+/// The words of a line below a heading.
+struct Row<'a> {
+    at: At,
+    heading: &'a [&'a str],
+    words: Vec<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn word(&self, column: &str) -> Option<&'a str> {
+        let at = self.heading.iter().position(|name| *name == column)?;
+        self.words.get(at).copied()
+    }
+
+    fn text(&self, column: &str) -> Option<Read<String>> {
+        Some(text(self.word(column)?, self.at))
+    }
+
+    fn number(&self, column: &str) -> Option<Read<u64>> {
+        Some(Read { value: self.word(column)?.parse().ok()?, at: self.at })
+    }
+}
+
+/// The rows below one of these headings, the longest first.
+fn table<R>(
     page: &mut Page<'_>,
-    heading: &[&str; N],
+    headings: &[&[&str]],
     kind: Kind,
-    row: impl Fn(&Place, [&str; N], At) -> Option<R>,
+    row: impl Fn(&Place, Row<'_>) -> Option<R>,
 ) -> Option<Vec<R>> {
-    let (mut rows, mut place, mut headed) = (Vec::new(), Place::default(), false);
+    let (mut rows, mut place, mut below) = (Vec::new(), Place::default(), None);
     while let Some(line) = page.peek() {
-        let split = line.trimmed().split_ascii_whitespace().collect::<Vec<_>>();
-        if words(line.trimmed(), heading) {
-            headed = true;
+        let found = |heading: &&[&str]| {
+            let words: Vec<&str> = line.trimmed().split_ascii_whitespace().collect();
+            let fits = words.len() == heading.len();
+            row(&place, Row { at: line.at, heading, words }).filter(|_| fits)
+        };
+        if let Some(heading) = headings.iter().find(|heading| words(line.trimmed(), heading)) {
+            below = Some(*heading);
         } else if recognise::heading(line, page.ahead()) == Some(kind) {
             placing(&mut place, line.trimmed(), line.at);
-        } else if let Some(found) =
-            split.try_into().ok().filter(|_| headed).and_then(|split| row(&place, split, line.at))
-        {
+        } else if let Some(found) = below.as_ref().and_then(found) {
             rows.push(found);
             // A number that ends with the file may be cut.
             if !line.ended {
@@ -86,7 +131,7 @@ fn table<const N: usize, R>(
     if rows.is_empty() {
         page.incomplete("nothing follows the heading");
     }
-    headed.then_some(rows)
+    below.map(|_| rows)
 }
 
 /// `POOL_NAME:p0`, and the tiers of that pool.
@@ -100,8 +145,4 @@ fn placing(place: &mut Place, line: &str, at: At) {
 
 fn text(value: &str, at: At) -> Read<String> {
     Read { value: value.to_owned(), at }
-}
-
-fn number(value: &str, at: At) -> Option<Read<u64>> {
-    Some(Read { value: value.parse().ok()?, at })
 }

@@ -1,7 +1,7 @@
 //! Storage pools: how full they are, what waits, what moves.
 
 use super::Scrape;
-use crate::server::{ChecksView, LuView, PoolView, PvView, TierView};
+use crate::server::{ALERTS, ChecksView, LuView, PoolView, PvView, TierView};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -136,6 +136,28 @@ impl Scrape {
             for tier in &pool.tiers {
                 let paused = i64::try_from(tier.paused).unwrap_or(i64::MAX);
                 metric.encode_family(&tier_labels(name, tier))?.encode_gauge(&paused)?;
+            }
+        }
+        let help =
+            "When the tier is full, at the pace of the last day or week, whichever is faster";
+        let unit = Unit::Seconds;
+        let mut metric =
+            encoder.encode_descriptor("tier_full_in", help, Some(&unit), MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            for tier in &pool.tiers {
+                // One that does not grow is never full: that is no number.
+                let Some(left) = tier.full_in_s else { continue };
+                let left = i64::try_from(left).unwrap_or(i64::MAX);
+                metric.encode_family(&tier_labels(name, tier))?.encode_gauge(&left)?;
+            }
+        }
+        let help =
+            "What is warned of: the pool is filled to a threshold, full in days, overcommitted";
+        let mut metric = encoder.encode_descriptor("pool_alert", help, None, MetricType::Gauge)?;
+        for (name, pool) in pools() {
+            for word in ALERTS {
+                let there = i64::from(pool.alerts.iter().any(|alert| alert.alert == word));
+                metric.encode_family(&[("pool", name), ("alert", word)])?.encode_gauge(&there)?;
             }
         }
         let help = "Writes that wait for space in the pool now";

@@ -1,10 +1,15 @@
 //! What the API shows of storage pools.
 
+mod alerts;
 mod check;
 mod checks;
 mod mirror;
 mod tiers;
 
+pub(crate) use alerts::ALERTS;
+pub use alerts::PoolAlert;
+#[cfg(test)]
+pub(crate) use alerts::Told;
 pub use checks::ChecksView;
 pub(super) use mirror::Lost;
 pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};
@@ -67,6 +72,13 @@ pub struct PoolView {
     /// What was found where its PVs were read.
     #[serde(default)]
     pub checks: ChecksView,
+    /// Seconds until it, or the first of its tiers, is full: at the pace of the last day or of the last week, whichever is faster. Nothing where it does not grow, or
+    /// was not seen for a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_in_s: Option<u64>,
+    /// What it is to be warned of and is so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<PoolAlert>,
     /// What will be wrong soon, or is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -339,7 +351,9 @@ impl PoolView {
             resync: status.resync.as_ref().map(MovesView::of),
             after_crash_bytes: status.after_crash_bytes,
             checks: ChecksView::of(status, &kept),
-            warning: tiers::warning(set, &tiers, status.paused),
+            full_in_s: None,
+            alerts: Vec::new(),
+            warning: None,
             notes: PoolView::note_of_groups(&failgrps).into_iter().collect(),
             failgrps,
             tiers,

@@ -234,6 +234,7 @@ impl Server {
         self.resume_operations();
         self.keep_stats_files();
         self.mend_what_is_kept();
+        self.watch_pools();
     }
 
     /// All that a start does is done: changes are taken.

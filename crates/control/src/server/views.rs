@@ -20,6 +20,7 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
 use protocol::message::{AdapterStatus, OpeningStatus, PvState, Status, VolumeStatus};
+use protocol::now_ms;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -523,7 +524,10 @@ impl Moment<'_> {
         let space = status.flatten().map(|status| {
             let whole = status.pvs.iter().all(|pv| pv.state == PvState::Active);
             let lost = if whole { Lost::new() } else { self.trail.lost_pvs(name) };
-            PoolView::of(self.desired, set, status, &lost)
+            let mut space = PoolView::of(self.desired, set, status, &lost);
+            let now = now_ms();
+            space.judge(set, |tier, space| self.trail.full_in_s((name, tier), now, space));
+            space
         });
         let trouble = status.flatten().and_then(trouble_beside).cloned();
         let degraded = space.as_ref().and_then(PoolView::degraded);

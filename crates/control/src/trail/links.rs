@@ -2,13 +2,11 @@
 //! the server.
 
 use super::Kind;
+use super::book::Book;
 use crate::caller::Caller;
-use crate::trouble::Trouble;
 use fabric::attribute::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -54,34 +52,16 @@ impl Links {
 }
 
 /// The counts, and the file that keeps them.
-#[derive(Debug)]
-pub(super) struct LinkBook {
-    counts: Arc<Links>,
-    path: PathBuf,
-    /// Why they are not kept.
-    trouble: Trouble,
-}
+pub(super) type LinkBook = Book<Links>;
 
 impl LinkBook {
-    /// Goes on with what earlier servers counted. A file that cannot be read is begun anew.
-    pub(super) fn open(path: PathBuf) -> LinkBook {
-        let counts = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(path = %path.display(), %error, "counts of links begin anew");
-                Links::default()
-            }),
-            Err(_) => Links::default(),
-        };
-        LinkBook { counts: Arc::new(counts), path, trouble: Trouble::default() }
-    }
-
     pub(super) fn counts(&self) -> Arc<Links> {
-        Arc::clone(&self.counts)
+        Arc::clone(&self.all)
     }
 
     /// Counts what happened to all these.
     pub(super) fn count(&mut self, of: &[(Object, String)], change: &LinkChange) {
-        let all = &mut Arc::make_mut(&mut self.counts).0;
+        let all = &mut Arc::make_mut(&mut self.all).0;
         for (object, name) in of {
             let of_kind = all.entry(object.noun().to_owned()).or_default();
             let counts = of_kind.entry(name.clone()).or_default();
@@ -97,37 +77,10 @@ impl LinkBook {
 
     /// Another one of that name begins at nothing.
     pub(super) fn forget(&mut self, object: Object, name: &str) {
-        if self.counts.0.get(object.noun()).is_some_and(|all| all.contains_key(name)) {
-            let all = &mut Arc::make_mut(&mut self.counts).0;
+        if self.all.0.get(object.noun()).is_some_and(|all| all.contains_key(name)) {
+            let all = &mut Arc::make_mut(&mut self.all).0;
             all.entry(object.noun().to_owned()).or_default().remove(name);
             self.keep();
         }
     }
-
-    /// The file is replaced as a whole: nobody finds half of it.
-    fn keep(&mut self) {
-        let text = serde_json::to_vec(&*self.counts).expect("plain values are JSON");
-        match replace(&self.path, &text) {
-            Ok(()) => self.trouble.is_over(),
-            Err(error) => {
-                let not_kept = "counts of links are not kept over a restart";
-                self.trouble.came(&self.path, &error, not_kept);
-            }
-        }
-    }
-
-    /// Tries again. Why they still cannot be kept, if so.
-    pub(super) fn mend(&mut self) -> Option<String> {
-        if self.trouble.why().is_some() {
-            self.keep();
-        }
-        self.trouble.why().cloned()
-    }
-}
-
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("new");
-    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
-    // What could not be written takes no room from who can write less.
-    written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
 }

@@ -151,6 +151,10 @@ objects! {
             "The data plane that has it open.";
         WARN_PERCENT: u64 = Number { min: 1, max: 100 }, Is("80"), Live, "%",
             "From so much of it in use on `status` warns.";
+        WARN_DAYS: u64 = Number { min: 0, max: 365 }, Is("7"), Live, "days",
+            "`status` warns when it will be full within so many days, at the pace of the last day or of the last week, whichever is faster; 0: never.";
+        WARN_OVERCOMMIT_PERCENT: u64 = Number { min: 0, max: 100_000 }, Is("0"), Live, "%",
+            "`status` warns when its LUs could take so much beyond what there is, in percent of that; 0: never.";
         UUID: str = Text { bytes_max: 36 }, Derived("drawn when it is made, and kept"), Fixed, "",
             "Its UUID, which stands on its PVs. Set it to open a pool that was made elsewhere.";
     }

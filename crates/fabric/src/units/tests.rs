@@ -67,3 +67,9 @@ proptest! {
         let _ = (parse_size(&text), parse_cpus(&text), parse_mode(&text));
     }
 }
+
+#[test]
+fn days_are_told_in_what_one_would_say() {
+    let told = [0, 3600, 7300, 86_400, 200_000, 864_000].map(format_days);
+    assert_eq!(told, ["0 hours", "1 hour", "2 hours", "24 hours", "2 days", "10 days"]);
+}

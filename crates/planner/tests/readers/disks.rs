@@ -254,7 +254,8 @@ fn failure_groups_tiers_and_alerts_one_after_the_other() {
     assert_eq!((fast.size_mb.value, fast.free_mb.value), (102_400, 4096));
     assert_eq!((fast.mirror_state.value.as_str(), fast.at.line), ("NOT_MIRRORED", 15));
     let [alert] = &only(captures.alert_lists()).alerts[..] else { panic!("one alert") };
-    assert_eq!((alert.pool.as_str(), alert.free_percent.value), ("prodpool", 25));
+    assert_eq!((alert.pool.as_str(), value(&alert.free_percent)), ("prodpool", 25));
+    assert_eq!(alert.overcommit_percent, None);
     let captures = read_bytes(b"$ tier -list -fmt :\nSYSTEM:1:1:SYNCED:p\n");
     assert_eq!((captures.reports.len(), captures.refused.len()), (0, 1));
 }

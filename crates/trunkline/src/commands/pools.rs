@@ -14,7 +14,7 @@ use control::server::{
     FailgrpView, LuView, MovesView, ObjectView, PoolExplanation, PoolView, PvView,
 };
 use fabric::attribute::Object;
-use fabric::units::format_size;
+use fabric::units::{format_days, format_size};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -75,6 +75,13 @@ pub(super) fn space(space: &PoolView) -> String {
         )
     });
     let mut page = sums + &moves.unwrap_or_default();
+    if let Some(left) = space.full_in_s {
+        page += &format!(
+            "\nat the pace of the last day or week, whichever is faster, it is full in {}",
+            format_days(left)
+        );
+    }
+    space.alerts.iter().for_each(|alert| page += &format!("\nalert: {}", alert.message));
     if let Some(moves) = &space.resync {
         let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
         page += &format!("\n{moved} of {planned} that were missed are copied: {}", moves.text());
@@ -439,6 +446,8 @@ mod tests {
             resync: Some(moves),
             after_crash_bytes: Some(3 << 26),
             checks: ChecksView::default(),
+            full_in_s: None,
+            alerts: Vec::new(),
             warning: None,
             notes: vec!["failure group `Default` has less".to_owned()],
         }
@@ -462,6 +471,7 @@ mod tests {
             used_bytes: 1 << 28,
             allocated_bytes: 1 << 30,
             free_bytes: 3 << 28,
+            full_in_s: None,
             paused: 0,
             pvs: 1,
             lus: 1,

@@ -22,7 +22,9 @@ impl Grade {
     fn of(event: &Event) -> Grade {
         match event.kind.as_str() {
             "dataplane_died" | "volume_error" | "pool_error" => Grade::Permanent,
-            "dataplane_silent" | "client_left" | "pool_full" | "pv_lost" => Grade::Temporary,
+            "dataplane_silent" | "client_left" | "pool_full" | "pool_alert" | "pv_lost" => {
+                Grade::Temporary
+            }
             _ if event.result.as_deref() == Some("failed") => Grade::Permanent,
             _ => Grade::Informational,
         }

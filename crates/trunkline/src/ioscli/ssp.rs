@@ -1,8 +1,12 @@
 //! Storage pools by the original's names: `cluster`, `lssp`, `lu`, `pv`, `tier`, `failgrp`, `alert`, `snapshot`.
 
+mod alerts;
 mod groups;
 mod tiers;
 
+pub(super) use alerts::{ALERT, alert};
+#[cfg(test)]
+pub(super) use alerts::{AlertType, alerts};
 pub(super) use groups::{Group, failgrp, pv};
 #[cfg(test)]
 pub(super) use groups::{list, pvs};
@@ -48,6 +52,8 @@ pub(super) struct Pool {
     pub(super) id: String,
     /// Of its size, so much may be free at least before it warns.
     pub(super) threshold: u64,
+    /// In percent of its size, from so much overcommitment on it warns; 0: never.
+    pub(super) promised: u64,
     pub(super) groups: Vec<Group>,
     /// Of each, the first of them first.
     pub(super) tiers: Vec<Tier>,
@@ -131,12 +137,15 @@ impl Pool {
         let id = text(&view.effective, attr::pool::UUID.name).unwrap_or_default().replace('-', "");
         let warns = number(&view.effective, attr::pool::WARN_PERCENT.name).unwrap_or_default();
         let threshold = 100_u64.saturating_sub(warns);
+        let promised = number(&view.effective, attr::pool::WARN_OVERCOMMIT_PERCENT.name);
+        let promised = promised.unwrap_or_default();
         let degraded = view.state.as_deref() == Some("degraded");
         let open = degraded || view.state.as_deref() == Some("open");
         let name = view.name.clone();
         let Some(space) = &view.space else {
             let (groups, tiers) = (Group::named(&view.effective), Tier::named(&view.effective));
-            return Pool { name, open, degraded, id, threshold, groups, tiers, ..Pool::default() };
+            let pool = Pool { name, open, degraded, id, threshold, promised, ..Pool::default() };
+            return Pool { groups, tiers, ..pool };
         };
         let mut lus: Vec<Lu> =
             space.lus.iter().map(|lu| Lu::of(lu, &id, &space.snapshots)).collect();
@@ -155,6 +164,7 @@ impl Pool {
             lus,
             id,
             threshold,
+            promised,
         }
     }
 
@@ -580,45 +590,6 @@ pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Fa
     });
     let heading = ["Node Name", "MTM", "Partition Num", "State", "Pool State", "Pool"];
     Ok(format!("{head}\n{}", table(&[], &heading, rows, None)))
-}
-
-/// `alert -list`
-pub(super) fn alerts(pools: &[Pool], delimiter: Option<&str>) -> String {
-    let row = |pool: &Pool| vec![pool.name.clone(), pool.threshold.to_string()];
-    table(&[], &["PoolName", "Threshold%"], pools.iter().map(row), delimiter)
-}
-
-/// `alert`
-pub(super) fn alert(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    if let Some(other) = words.one("-type").filter(|kind| *kind != "threshold") {
-        let help =
-            "`trunkline pool show` has the overcommitment, and `status` warns when space runs out";
-        return Err(wrong(format!("-type {other} is not built: there is threshold"), help));
-    }
-    let verb = verb(words, &["-list", "-set", "-unset"], "alert")?;
-    if verb == "-list" {
-        return Ok(alerts(&load(context, words)?, words.one("-fmt")));
-    }
-    let warn = match (verb, words.one("-value")) {
-        ("-unset", _) => None,
-        (_, value) => {
-            let percent = value.map(|value| value.trim_end_matches('%').parse::<u64>());
-            match percent {
-                Some(Ok(free @ 0..=99)) => Some(100 - free),
-                _ => {
-                    let help = "so much of the pool is free when `status` begins to warn";
-                    return Err(wrong("alert -set needs -value PERCENT, from 0 to 99", help));
-                }
-            }
-        }
-    };
-    let pool = one(context, words)?;
-    patch(context, Object::Pool, &pool.name, json!({ attr::pool::WARN_PERCENT.name: warn }))?;
-    Ok(format!(
-        "Pool alert of {} {}.",
-        pool.name,
-        if warn.is_some() { "is set" } else { "has its default" }
-    ))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is printed of storage pools is read again by the planner, and every number is compared.
 
 use super::maps::ListOptions;
-use super::ssp::{self, Group, Lu, Pool, Pv, Tier};
+use super::ssp::{self, AlertType, Group, Lu, Pool, Pv, Tier};
 use super::tests::{read, value};
 
 fn group(name: &str, state: &'static str) -> Group {
@@ -42,6 +42,7 @@ fn pool(name: &str) -> Pool {
         overcommit: 7_168,
         id: "5b2b7d95de2f73ee21005da1fa67bc6e".to_owned(),
         threshold: 20,
+        promised: 0,
         degraded: false,
         groups: vec![group("Default", "ONLINE")],
         tiers: vec![tier("SYSTEM", 3_145_728, 1_730_150)],
@@ -207,13 +208,25 @@ fn what_is_in_several_tiers_is_read_again_with_its_tier() {
 
 #[test]
 fn alerts_are_read_again() {
-    let pools = [pool("p0"), Pool { threshold: 5, ..pool("archive") }];
-    let text = ssp::alerts(&pools, None);
+    let pools = [pool("p0"), Pool { threshold: 5, promised: 150, ..pool("archive") }];
+    let text = ssp::alerts(&pools, None, None);
     insta::assert_snapshot!("alert_list", text);
-    let captures = read("alert -list -clustername trunkline", &text);
-    let found = captures.reports[0].alert_list().unwrap();
-    let found: Vec<_> =
-        found.alerts.iter().map(|one| (&*one.pool, one.free_percent.value)).collect();
-    assert_eq!(found, [("p0", 20), ("archive", 5)]);
-    assert_eq!(ssp::alerts(&pools, Some(":")), "p0:20\narchive:5\n");
+    let (threshold, overcommit) = (Some(AlertType::Threshold), Some(AlertType::Overcommit));
+    for (of, command) in [
+        (None, "alert -list -clustername trunkline"),
+        (threshold, "alert -list -type threshold"),
+        (overcommit, "alert -list -type overcommit"),
+    ] {
+        let captures = read(command, &ssp::alerts(&pools, of, None));
+        let found = captures.reports[0].alert_list().unwrap();
+        assert_eq!(found.alerts.len(), 2, "{command}");
+        for (found, wanted) in found.alerts.iter().zip(&pools) {
+            assert_eq!(found.pool, wanted.name);
+            let free = Some(wanted.threshold).filter(|_| of != overcommit);
+            assert_eq!(value(&found.free_percent), free, "{command}");
+            let promised = Some(wanted.promised).filter(|it| of != threshold && *it > 0);
+            assert_eq!(value(&found.overcommit_percent), promised, "{command}");
+        }
+    }
+    assert_eq!(ssp::alerts(&pools, None, Some(":")), "p0:20:-\narchive:5:150\n");
 }

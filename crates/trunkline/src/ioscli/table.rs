@@ -4,7 +4,8 @@ use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
 use super::{Command, act, errlog, iostat, media, sea, show, ssp};
 
-const FMT: Flag = flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
+pub(super) const FMT: Flag =
+    flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
 const PERM: &str = "also what takes effect later; see below";
 
 /// Every command.
@@ -39,7 +40,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: TIER, run: ssp::tier },
     Command { syntax: FAILGRP, run: ssp::failgrp },
     Command { syntax: CLUSTER, run: ssp::cluster },
-    Command { syntax: ALERT, run: ssp::alert },
+    Command { syntax: ssp::ALERT, run: ssp::alert },
     Command { syntax: SNAPSHOT, run: ssp::snapshot },
 ];
 
@@ -440,9 +441,10 @@ const UNLOADOPT: Syntax = Syntax {
     notes: "",
 };
 
-const IN_CLUSTER: Flag =
+pub(super) const IN_CLUSTER: Flag =
     flag("-clustername", One, "CLUSTER", "`trunkline`, which is this server, or left out");
-const SP: Flag = flag("-sp", One, "POOL", "the storage pool; may be left out where there is one");
+pub(super) const SP: Flag =
+    flag("-sp", One, "POOL", "the storage pool; may be left out where there is one");
 const IN_TIER: Flag = flag("-tier", One, "TIER", "the tier; else all, or the default one");
 
 const LSSP: Syntax = Syntax {
@@ -626,23 +628,4 @@ const CLUSTER: Syntax = Syntax {
     ],
     plain: 0,
     notes: "A storage pool is used by one server. Pools are made with `trunkline pool create`, and there is no repository disk.",
-};
-
-const ALERT: Syntax = Syntax {
-    name: "alert",
-    about: "from how little free space on a storage pool is warned of",
-    usage: &["-list [-sp POOL]", "-set -value PERCENT [-sp POOL]", "-unset [-sp POOL]"],
-    flags: &[
-        flag("-list", Nothing, "", "show it"),
-        flag("-set", Nothing, "", "set it"),
-        flag("-unset", Nothing, "", "put the default back"),
-        flag("-value", One, "PERCENT", "so much of the pool is free when `status` begins to warn"),
-        flag("-type", One, "TYPE", "threshold, the only one"),
-        IN_CLUSTER,
-        SP,
-        flag("-spname", One, "POOL", "as -sp"),
-        FMT,
-    ],
-    plain: 0,
-    notes: "It is 100 less the pool's warn_percent.",
 };

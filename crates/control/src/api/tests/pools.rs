@@ -1,6 +1,7 @@
 //! Storage pools, as far as they are looked at.
 
 use super::*;
+use crate::server::Told;
 use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
 use std::path::PathBuf;
 
@@ -30,20 +31,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             state: PvState::Active,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
-        let lu = LuStatus {
-            number: 7,
-            bytes: 8000,
-            mapped_bytes: 3000,
-            thick: false,
-            checksums: false,
-            tier: 0,
-            astray_bytes: 0,
-            origin: None,
-            shares: false,
-            asked: 0,
-            detaching: None,
-        };
-        pool.lus = vec![lu];
+        pool.lus = vec![LuStatus { bytes: 8000, mapped_bytes: 3000, ..lu(7, None, 0) }];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
         pool.after_crash_bytes = Some(77);
     }
@@ -86,6 +74,79 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
     bench.get("/v1/status").await;
     let space = ("pool_space".to_owned(), "no write waits for space any more".to_owned());
     assert_eq!(told(&events().await), [full, space]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_before_a_full_pool_is_told_once_to_all_who_look() {
+    const HOUR: u64 = 3_600_000;
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let pv = bench.dir.path().join("pv");
+    let more = "warn_days = 30\nwarn_overcommit_percent = 50\nwarn_percent = 90";
+    let text = format!("[pool.p]\npvs={pv:?}\n{more}\n");
+    let (code, told) = bench.text("POST", "/v1/apply", text).await;
+    assert!(code < 300, "{told}");
+    let fake = bench.fake("main");
+    let (mut looked, now) = (Told::default(), protocol::now_ms());
+    // It was filled by 100 in each of 24 hours.
+    let fill = |hour: u64| {
+        let pool = &mut fake.books().status.pools[0];
+        let lu = |mapped_bytes| LuStatus { bytes: 16_000, mapped_bytes, ..lu(7, None, 0) };
+        pool.lus = vec![lu(100 * hour)];
+        (pool.pvs[0].bytes, pool.pvs[0].free_bytes) = (8_000, 8_000 - 100 * hour);
+        pool.free_bytes = 8_000 - 100 * hour;
+    };
+    for hour in 0..=24 {
+        fill(hour);
+        bench.server.look_at_pools(&mut looked, now - (24 - hour) * HOUR).await;
+    }
+    let pool = bench.get("/v1/pools/p").await;
+    let left = pool["space"]["full_in_s"].as_u64();
+    assert!(left.is_some_and(|left| (56 * 3600..57 * 3600).contains(&left)), "{pool}");
+    let words: Vec<&str> = pool["space"]["alerts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|alert| alert["alert"].as_str().unwrap())
+        .collect();
+    assert_eq!(words, ["days", "overcommit"]);
+    assert!(pool["reason"].as_str().unwrap().starts_with("at its pace it is full in 2 days"));
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    for line in [
+        "trunkline_pool_alert{pool=\"p\",alert=\"threshold\"} 0",
+        "trunkline_pool_alert{pool=\"p\",alert=\"days\"} 1",
+        "trunkline_pool_alert{pool=\"p\",alert=\"overcommit\"} 1",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is missing in\n{metrics}");
+    }
+    assert!(metrics.contains("trunkline_tier_full_in_seconds{pool=\"p\",tier=\"SYSTEM\"} 20"));
+    crate::metrics::strict::read(&metrics).unwrap();
+    let events = || async { bench.get("/v1/events?of=p").await["events"].clone() };
+    let told = |events: Value| -> Vec<String> {
+        let of = |event: &Value| {
+            format!(
+                "{} {}",
+                event["kind"].as_str().unwrap(),
+                event["of"][0].as_str().unwrap_or_default()
+            )
+        };
+        let all = events.as_array().unwrap().iter().map(of);
+        all.filter(|text| text.starts_with("pool_")).collect()
+    };
+    // The one of its days came when a day of it was known.
+    let both = ["pool_alert overcommit", "pool_alert days"];
+    assert_eq!(told(events().await), both);
+    // A server after this one knows what was told.
+    let mut looked = Told::default();
+    bench.server.look_at_pools(&mut looked, now).await;
+    assert_eq!(told(events().await), both);
+    let never = json!({ "attributes": { "warn_days": 0 } });
+    let (code, told_of) = bench.call("PATCH", "/v1/pools/p", never).await;
+    assert!(code < 300, "{told_of}");
+    for _ in 0..20 {
+        bench.server.look_at_pools(&mut looked, now).await;
+    }
+    assert_eq!(told(events().await), [&both[..], &["pool_alert_over days"]].concat());
 }
 
 /// A mirrored pool `p` of `a` and `c` in the server's folder; gives both paths.

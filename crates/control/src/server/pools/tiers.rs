@@ -1,7 +1,6 @@
 //! The tiers of a storage pool: what each has, and whether it is nearly full.
 
-use fabric::attribute::{Attributes, attr};
-use fabric::units;
+use super::alerts::HELP;
 use protocol::message::{PoolStatus, PvStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,6 +19,9 @@ pub struct TierView {
     pub allocated_bytes: u64,
     /// What is neither used nor set aside for a thick LU.
     pub free_bytes: u64,
+    /// Seconds until it is full, at the pace of the last day or of the last week, whichever is faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_in_s: Option<u64>,
     /// Writes that wait for space in it.
     pub paused: u64,
     /// How many PVs it has.
@@ -57,6 +59,7 @@ pub(super) fn all(status: &PoolStatus, name: impl Fn(u8) -> String) -> Vec<TierV
             used_bytes,
             allocated_bytes: written().map(|lu| lu.bytes).sum(),
             free_bytes: told.map_or(all(status.free_bytes), |tier| tier.free_bytes),
+            full_in_s: None,
             paused: told.map_or(all(status.paused), |tier| tier.paused),
             pvs: status.pvs.iter().filter(|pv| pv.tier == number).count() as u32,
             lus: written().count() as u32,
@@ -65,29 +68,17 @@ pub(super) fn all(status: &PoolStatus, name: impl Fn(u8) -> String) -> Vec<TierV
     numbers.into_iter().map(tier).collect()
 }
 
-/// The gravest of what there is to say of its space.
-pub(super) fn warning(set: &Attributes, tiers: &[TierView], paused: u64) -> Option<String> {
-    let of = |tier: &TierView| {
-        if tiers.len() == 1 { "it".to_owned() } else { format!("its tier `{}`", tier.name) }
-    };
-    let help = "add a PV (`trunkline pv add`), remove LUs, or discard what clients no longer need (fstrim)";
-    if paused > 0 {
-        let full: Vec<String> = tiers.iter().filter(|tier| tier.paused > 0).map(of).collect();
-        let what = if full.is_empty() { "it is".to_owned() } else { full.join(" and ") + " is" };
-        return Some(format!("{what} full, and {paused} writes wait for space: {help}"));
-    }
-    let percent = |tier: &TierView| {
-        let taken = tier.size_bytes.saturating_sub(tier.free_bytes);
-        // Percent of sizes below 2^62.
-        u128::from(taken) * 100 / u128::from(tier.size_bytes.max(1))
-    };
-    let fullest = tiers.iter().max_by_key(|tier| percent(tier))?;
-    let (percent, limit) = (percent(fullest), attr::pool::WARN_PERCENT.value(set));
-    (percent >= u128::from(limit)).then(|| {
-        let free = units::format_size(fullest.free_bytes);
-        let of = of(fullest);
-        format!("{percent} % of {of} is used or set aside, {free} are free: {help}")
-    })
+/// How a tier is spoken of.
+pub(super) fn named(tiers: &[TierView], tier: &TierView) -> String {
+    if tiers.len() == 1 { "it".to_owned() } else { format!("its tier `{}`", tier.name) }
+}
+
+/// What there is to say where writes wait for space.
+pub(super) fn full(tiers: &[TierView], paused: u64) -> Option<String> {
+    let full = tiers.iter().filter(|tier| tier.paused > 0).map(|tier| named(tiers, tier));
+    let full: Vec<String> = full.collect();
+    let what = if full.is_empty() { "it is".to_owned() } else { full.join(" and ") + " is" };
+    (paused > 0).then(|| format!("{what} full, and {paused} writes wait for space: {HELP}"))
 }
 
 #[cfg(test)]
@@ -119,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tier_has_its_own_arithmetic_and_the_fullest_is_warned_of() {
+    fn each_tier_has_its_own_arithmetic() {
         let pvs =
             vec![pv("/a", 0, 0, 900), pv("/b", 0, 1, 800), pv("/c", 2, 0, 40), pv("/d", 2, 1, 50)];
         let lus = vec![lu(1, 0, 100, None), lu(2, 2, 400, None), lu(3, 2, 50, Some(2))];
@@ -143,22 +134,12 @@ mod tests {
             .collect();
         assert_eq!(seen, [("SYSTEM", 900, 100, 800, 2, 1), ("fast", 490, 450, 40, 2, 1)]);
         assert_eq!(tiers[1].allocated_bytes, 500);
-        let set = Attributes::new();
-        let warned = warning(&set, &tiers, 0).unwrap();
-        assert!(
-            warned.starts_with("91 % of its tier `fast` is used or set aside, 40 are free"),
-            "{warned}"
-        );
-        assert_eq!(warning(&set, &tiers[..1], 0), None);
-        let mut full = tiers.clone();
-        full[1].paused = 3;
-        let warned = warning(&set, &full, 3).unwrap();
-        assert!(warned.starts_with("its tier `fast` is full, and 3 writes wait"), "{warned}");
         // Of an earlier data plane, and with one tier.
         let pvs = vec![pv("/a", 0, 0, 100)];
         let status = PoolStatus { pvs, free_bytes: 100, paused: 1, ..PoolStatus::default() };
         let tiers = all(&status, name);
         assert_eq!((tiers.len(), tiers[0].free_bytes, tiers[0].size_bytes), (1, 100, 100));
-        assert!(warning(&set, &tiers, 1).unwrap().starts_with("it is full, and 1 writes"));
+        assert!(full(&tiers, 1).unwrap().starts_with("it is full, and 1 writes"));
+        assert_eq!(full(&tiers, 0), None);
     }
 }
