@@ -10,6 +10,7 @@ pub(crate) use alerts::ALERTS;
 pub use alerts::PoolAlert;
 #[cfg(test)]
 pub(crate) use alerts::Told;
+pub(super) use alerts::uuid;
 pub use checks::ChecksView;
 pub(super) use mirror::Lost;
 pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};

@@ -526,7 +526,8 @@ impl Moment<'_> {
             let lost = if whole { Lost::new() } else { self.trail.lost_pvs(name) };
             let mut space = PoolView::of(self.desired, set, status, &lost);
             let now = now_ms();
-            space.judge(set, |tier, space| self.trail.full_in_s((name, tier), now, space));
+            let uuid = super::pools::uuid(name, set);
+            space.judge(set, |tier, space| self.trail.full_in_s((uuid, tier), now, space));
             space
         });
         let trouble = status.flatten().and_then(trouble_beside).cloned();

@@ -14,7 +14,7 @@ struct Sample {
     taken: BTreeMap<String, u64>,
 }
 
-/// The samples of pools, by name, oldest first.
+/// The samples of pools, by UUID, oldest first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Filling(BTreeMap<String, VecDeque<Sample>>);
@@ -33,7 +33,7 @@ impl Filling {
         true
     }
 
-    /// Pools that are gone are forgotten: another one of that name is another. Whether there was one.
+    /// Pools that are gone are forgotten. Whether there was one.
     pub(super) fn retain(&mut self, is_there: impl Fn(&str) -> bool) -> bool {
         let before = self.0.len();
         self.0.retain(|pool, _| is_there(pool));

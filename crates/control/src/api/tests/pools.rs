@@ -84,7 +84,7 @@ async fn what_comes_before_a_full_pool_is_told_once_to_all_who_look() {
     let pv = bench.dir.path().join("pv");
     let more = "warn_days = 30\nwarn_overcommit_percent = 50\nwarn_percent = 90";
     let text = format!("[pool.p]\npvs={pv:?}\n{more}\n");
-    let (code, told) = bench.text("POST", "/v1/apply", text).await;
+    let (code, told) = bench.text("POST", "/v1/apply", text.clone()).await;
     assert!(code < 300, "{told}");
     let fake = bench.fake("main");
     let (mut looked, now) = (Told::default(), protocol::now_ms());
@@ -146,7 +146,17 @@ async fn what_comes_before_a_full_pool_is_told_once_to_all_who_look() {
     for _ in 0..20 {
         bench.server.look_at_pools(&mut looked, now).await;
     }
-    assert_eq!(told(events().await), [&both[..], &["pool_alert_over days"]].concat());
+    let over = [&both[..], &["pool_alert_over days"]].concat();
+    assert_eq!(told(events().await), over);
+    // Another pool of that name is another.
+    let (code, gone) = bench.text("DELETE", "/v1/pools/p", String::new()).await;
+    assert!(code < 300, "{gone}");
+    let (code, made) = bench.text("POST", "/v1/apply", text).await;
+    assert!(code < 300, "{made}");
+    fill(24);
+    bench.server.look_at_pools(&mut looked, now).await;
+    assert_eq!(told(events().await), [&over[..], &["pool_alert overcommit"]].concat());
+    assert_eq!(bench.get("/v1/pools/p").await["space"]["full_in_s"], Value::Null);
 }
 
 /// A mirrored pool `p` of `a` and `c` in the server's folder; gives both paths.

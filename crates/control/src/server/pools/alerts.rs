@@ -106,37 +106,28 @@ impl PoolView {
     }
 }
 
-/// Alerts that were told, by pool and word, with the looks since they were there.
+/// Alerts that were told, by UUID of the pool and word, with the looks since they were there. Nothing before the first look of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Told(BTreeMap<String, BTreeMap<String, u32>>);
+pub(crate) struct Told(Option<BTreeMap<String, BTreeMap<String, u32>>>);
 
-impl Told {
-    /// What is to be told of a pool now. `before`: what a server before this one has told, and nothing since.
-    fn look(
-        &mut self,
-        pool: &str,
-        alerts: &[PoolAlert],
-        before: impl FnOnce() -> Vec<String>,
-    ) -> Vec<(Kind, PoolAlert)> {
-        let begin = || before().into_iter().map(|alert| (alert, 0)).collect();
-        let known = self.0.entry(pool.to_owned()).or_insert_with(begin);
-        let mut news = Vec::new();
-        for alert in alerts {
-            if known.insert(alert.alert.clone(), 0).is_none() {
-                news.push((Kind::PoolAlert, alert.clone()));
-            }
+/// What is to be told now of a pool of which that is known.
+fn news(known: &mut BTreeMap<String, u32>, alerts: &[PoolAlert]) -> Vec<(Kind, PoolAlert)> {
+    let mut news = Vec::new();
+    for alert in alerts {
+        if known.insert(alert.alert.clone(), 0).is_none() {
+            news.push((Kind::PoolAlert, alert.clone()));
         }
-        known.retain(|word, looks| {
-            *looks += u32::from(!alerts.iter().any(|alert| alert.alert == *word));
-            let stays = *looks < QUIET;
-            if !stays {
-                let over = format!("over: nothing to warn of any more ({word})");
-                news.push((Kind::PoolAlertOver, PoolAlert::new(word, over)));
-            }
-            stays
-        });
-        news
     }
+    known.retain(|word, looks| {
+        *looks += u32::from(!alerts.iter().any(|alert| alert.alert == *word));
+        let stays = *looks < QUIET;
+        if !stays {
+            let over = format!("over: nothing to warn of any more ({word})");
+            news.push((Kind::PoolAlertOver, PoolAlert::new(word, over)));
+        }
+        stays
+    });
+    news
 }
 
 impl Server {
@@ -159,25 +150,38 @@ impl Server {
     pub(crate) async fn look_at_pools(&self, told: &mut Told, at_ms: u64) {
         let names = self.desired()[Object::Pool].len();
         let pools = if names > 0 { self.objects(Object::Pool).await } else { Vec::new() };
+        let views = || {
+            pools.iter().filter_map(|view| match view {
+                AnyView::Object(view) => Some((uuid(&view.name, &view.attributes), view)),
+                _ => None,
+            })
+        };
+        // What a server before this one has told is known by name. Another pool of a name has another UUID.
+        let told = told.0.get_or_insert_with(|| {
+            let of =
+                |name: &str| self.trail.alerts(name).into_iter().map(|alert| (alert, 0)).collect();
+            views().map(|(uuid, view)| (uuid.to_owned(), of(&view.name))).collect()
+        });
         let mut filled = BTreeMap::new();
-        for view in &pools {
-            let AnyView::Object(view) = view else { continue };
+        for (uuid, view) in views() {
             // Of one that is not open nothing is known, and nothing is over.
-            let Some(space) = &view.space else {
-                filled.insert(view.name.clone(), None);
-                continue;
-            };
-            let before = || self.trail.alerts(&view.name);
-            for (kind, PoolAlert { alert, message }) in told.look(&view.name, &space.alerts, before)
-            {
-                self.trail.of_pool(kind, &view.name, Some(alert), message);
-            }
-            let taken = space.tiers.iter().map(|tier| (tier.name.clone(), taken(tier))).collect();
-            filled.insert(view.name.clone(), Some(taken));
+            let taken = view.space.as_ref().map(|space| {
+                let known = told.entry(uuid.to_owned()).or_default();
+                for (kind, PoolAlert { alert, message }) in news(known, &space.alerts) {
+                    self.trail.of_pool(kind, &view.name, Some(alert), message);
+                }
+                space.tiers.iter().map(|tier| (tier.name.clone(), taken(tier))).collect()
+            });
+            filled.insert(uuid.to_owned(), taken);
         }
-        told.0.retain(|name, _| filled.contains_key(name));
+        told.retain(|uuid, _| filled.contains_key(uuid));
         turns::blocking(|| self.trail.filled(at_ms, filled));
     }
+}
+
+/// What a pool is known by, whatever else is called as it was.
+pub(in crate::server) fn uuid<'a>(name: &'a str, set: &'a Attributes) -> &'a str {
+    attr::pool::UUID.of(set).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -267,13 +271,13 @@ mod tests {
 
     #[test]
     fn an_alert_is_told_when_it_begins_and_when_it_is_over_for_good() {
-        let mut told = Told::default();
+        // A server before this one has told of the days.
+        let mut known = BTreeMap::from([("days".to_owned(), 0)]);
         let mut look = |alerts: &[PoolAlert]| -> Vec<(Kind, String)> {
-            let all = told.look("p", alerts, || vec!["days".to_owned()]);
-            all.into_iter().map(|(kind, alert)| (kind, alert.alert)).collect()
+            let all = news(&mut known, alerts).into_iter();
+            all.map(|(kind, alert)| (kind, alert.alert)).collect()
         };
         let [days, threshold] = ["days", "threshold"].map(alert);
-        // A server before this one has told of the days.
         let both = [days, threshold.clone()];
         assert_eq!(look(&both), [(Kind::PoolAlert, "threshold".to_owned())]);
         assert_eq!(look(&both), []);
