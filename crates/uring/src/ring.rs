@@ -443,6 +443,10 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        // The kernel ends a ring some time after it is closed, seconds on a busy host. Its files, and locks on them, are let go of now.
+        let none = vec![-1; self.slots.count() as usize];
+        let result = self.submitter.register_files_update(0, &none);
+        debug_assert!(result.is_ok(), "unregistering all files: {result:?}");
         if self.ring_registered {
             // The thread's table of rings would keep this one open for as long as the thread lives.
             let result = self.submitter.unregister_ring_fd();

@@ -496,3 +496,15 @@ fn what_must_not_be_lost_waits_until_the_kernel_takes_it() {
         assert!(rustix::io::read(&event, &mut [0; 8]).is_ok(), "notified");
     }
 }
+
+#[test]
+fn a_ring_that_is_dropped_lets_go_of_its_files_at_once() {
+    use rustix::fs::{FlockOperation, flock};
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    for _ in 0..50 {
+        let locked = file.reopen().expect("open");
+        flock(&locked, FlockOperation::NonBlockingLockExclusive).expect("nobody has it locked");
+        let mut ring = ring();
+        ring.register(locked.as_fd()).expect("register");
+    }
+}
