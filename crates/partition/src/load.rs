@@ -19,7 +19,7 @@ mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memory::clock;
 
@@ -74,15 +74,15 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Report, LoadError> {
     let device = if options.scsi.is_some() { Device::Scsi } else { Device::Block };
-    let mut session =
-        Session::connect(socket, &SessionOptions { device, ..options.session.clone() })?;
+    let session = SessionOptions { device, ..options.session.clone() };
+    let (mut session, started) = begin(socket, &session, options)?;
     if let Some(pid) = options.server_pid {
         cpu::process_ns(pid).map_err(|source| LoadError::Thread {
             what: format!("read the CPU time of the server's process {pid}"),
             source,
         })?;
     }
-    let Started { disk, ports, parts, fixed } = start(&mut session, options)?;
+    let Started { disk, ports, parts, fixed } = started;
     let published: Vec<_> = ports.iter().map(|_| Arc::new(Published::default())).collect();
     let lanes = ports
         .into_iter()
@@ -109,6 +109,33 @@ pub fn run(
     drop(fixed);
     Ok(report(&session, &disk, options, outcome, stopped))
 }
+
+/// Connects, and starts the device. A server that dies meanwhile is one more restart, where these are waited for.
+fn begin(
+    socket: &Path,
+    session: &SessionOptions,
+    options: &LoadOptions,
+) -> Result<(Session, Started), LoadError> {
+    let end = Instant::now() + options.reconnect.unwrap_or_default();
+    let mut met = false;
+    loop {
+        let begun = Session::connect(socket, session).map_err(LoadError::from);
+        let begun = begun.and_then(|mut session| {
+            let started = start(&mut session, options)?;
+            Ok((session, started))
+        });
+        let Err(LoadError::Session(error)) = begun else { return begun };
+        // Where nobody was there at all, there is no successor to wait for.
+        met |= !matches!(error, SessionError::Socket { .. });
+        if !met || !error.is_hang_up() || Instant::now() >= end {
+            return Err(error.into());
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// How long to wait until a server that died is looked for again.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// A device that serves.
 struct Started {
