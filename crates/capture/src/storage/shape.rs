@@ -24,7 +24,8 @@ struct Place {
 
 /// Whether a line is the heading of alerts.
 pub(crate) fn is_alerts(text: &str) -> bool {
-    ALERTS.iter().any(|heading| words(text, heading))
+    // Looked at in many a line.
+    text.starts_with("PoolName ") && ALERTS.iter().any(|heading| words(text, heading))
 }
 
 pub(crate) fn groups(page: &mut Page<'_>) -> Option<Report> {
