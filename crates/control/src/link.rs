@@ -252,6 +252,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Rollback(_) => (10, "roll LUs back"),
         Request::Detach(_) => (13, "detach LUs"),
         Request::Scrub(_) => (20, "scrub storage pools"),
+        Request::PutPool(spec) if !spec.refusing.is_empty() => {
+            (23, "let writes fail where their pool is full (on_full)")
+        }
         Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
             (18, "have tiers in storage pools")
         }
@@ -290,12 +293,14 @@ mod tests {
     #[test]
     fn of_all_that_a_pool_or_an_lu_asks_for_the_newest_counts() {
         let snapshot = SnapshotSpec { id: 1, lus: vec![1], given_up: false };
-        let pools = (0..8).map(|bits| {
-            let [snapshots, mirror, tiers] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let newest = [(true, 7), (snapshots, 10), (mirror, 16), (tiers, 18)];
+        let pools = (0..16).map(|bits| {
+            let [snapshots, mirror, tiers, refuses] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            let newest =
+                [(true, 7), (snapshots, 10), (mirror, 16), (tiers, 18), (refuses, 23)].to_vec();
             let spec = PoolSpec {
                 snapshots: snapshots.then(|| snapshot.clone()).into_iter().collect(),
                 mirror: mirror.then(|| "/m".into()).into_iter().collect(),
+                refusing: refuses.then_some(1).into_iter().collect(),
                 tiers: tiers.then(|| TierSpec { tier: 1, pvs: Vec::new() }).into_iter().collect(),
                 ..PoolSpec::default()
             };
@@ -303,7 +308,7 @@ mod tests {
         });
         let lus = (0..8).map(|bits| {
             let [clone, tier, checksums] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let newest = [(true, 0), (clone, 10), (tier, 18), (checksums, 21)];
+            let newest = [(true, 0), (clone, 10), (tier, 18), (checksums, 21)].to_vec();
             let lu = LuSpec {
                 fresh: clone,
                 snapshot: clone.then_some(3),

@@ -180,6 +180,7 @@ fn run_lu(shares: bool) {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
+        refusing: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

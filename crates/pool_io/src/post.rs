@@ -1,5 +1,6 @@
 //! What lanes and the pools' thread send each other.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -166,6 +167,8 @@ pub(crate) enum Message {
     Ask(Arc<Shared>, Ask),
     /// Channels have taken most of what an LU offers, or written much of which nothing is known: what they have written is learnt before anything else.
     Taken(Arc<Shared>, u32),
+    /// The LUs whose writes fail where there is no space for them.
+    Refuse(Arc<Shared>, BTreeSet<u32>),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::conformance::{Options, TestBench, run};
-use block::{Here, OpKind, Volume, VolumeSpec, Wait};
+use block::{Here, IoError, OpKind, Volume, VolumeSpec, Wait};
 use memory::random::Random;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES};
 use spec::{FileIdentity, LuSpec, PoolSpec};
@@ -60,6 +60,7 @@ impl Place {
             mirror: Vec::new(),
             tiers: Vec::new(),
             placed: Vec::new(),
+            refusing: Vec::new(),
             joining: Vec::new(),
             leaving: Vec::new(),
             doomed: Vec::new(),
@@ -410,6 +411,49 @@ fn a_full_pool_lets_writers_wait_and_all_else_go_on() {
     assert_eq!(bench.read(3 * CHUNK_BYTES, 4096).unwrap(), [4; 4096]);
     bench.close();
     comes(0, || pool.view().paused);
+}
+
+/// Others go on waiting, and whoever waits when that is said is told as well.
+#[test]
+fn writes_of_an_lu_that_is_to_refuse_fail_where_its_pool_is_full() {
+    let place = Place::new(false, &[8]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, _) = new_lu(&pool, 4 * CHUNK_BYTES);
+    let (other, identity) = new_lu(&pool, 4 * CHUNK_BYTES);
+    let mut patient = TestBench::new(&*lu, MEMORY);
+    let mut hasty = TestBench::new(&*other, MEMORY);
+    // Three chunks are left of eight.
+    hasty.write(0, &[1; 4096]).unwrap();
+    patient.write(0, &[2; 4096]).unwrap();
+    patient.write(CHUNK_BYTES, &[2; 4096]).unwrap();
+    let start = |bench: &mut TestBench, at| {
+        let buf = bench.buf(1 << 20, 4096);
+        buf.fill(4);
+        bench.start(WRITE, at, 4096, &[buf])
+    };
+    let waits = start(&mut patient, 2 * CHUNK_BYTES);
+    let told = start(&mut hasty, CHUNK_BYTES);
+    comes(2, || pool.view().paused);
+    pool.refuse_when_full(&[number(&identity)]);
+    assert_eq!(hasty.finished(), Some((told, Err(IoError::NoSpace))));
+    let again = start(&mut hasty, 2 * CHUNK_BYTES);
+    assert_eq!(hasty.finished(), Some((again, Err(IoError::NoSpace))));
+    hasty.write(4096, &[5; 4096]).unwrap();
+    assert_eq!(hasty.read(CHUNK_BYTES, 4096).unwrap(), [0; 4096]);
+    comes(1, || pool.view().paused);
+    // It is to wait again.
+    pool.refuse_when_full(&[]);
+    let second = start(&mut hasty, CHUNK_BYTES);
+    comes(2, || pool.view().paused);
+    let zeroes = patient.start(ZEROES, CHUNK_BYTES, CHUNK_BYTES, &[]);
+    let mut ended = [patient.finished().unwrap(), patient.finished().unwrap()];
+    ended.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(ended, [(waits, Ok(())), (zeroes, Ok(()))]);
+    let zeroes = patient.start(ZEROES, 0, CHUNK_BYTES, &[]);
+    assert_eq!(patient.finished(), Some((zeroes, Ok(()))));
+    assert_eq!(hasty.finished(), Some((second, Ok(()))));
+    assert_eq!(hasty.read(CHUNK_BYTES, 4096).unwrap(), [4; 4096]);
 }
 
 /// No copy is made of what waits: what is there when it goes on is what is written. A request of many pieces goes on in rounds.

@@ -337,6 +337,12 @@ impl PoolHandle {
         })
     }
 
+    /// Writes of these LUs, and of no others, fail where there is no space for them, with [`block::IoError::NoSpace`]; those that wait by now as well.
+    pub fn refuse_when_full(&self, lus: &[u32]) {
+        let lus = lus.iter().copied().collect();
+        self.inbox.post(Message::Refuse(Arc::clone(&self.shared), lus));
+    }
+
     /// A PV that is to leave stays.
     ///
     /// # Errors
@@ -635,6 +641,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Taken(of, lu) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.offer(lu);
+                    }
+                }
+                Message::Refuse(of, lus) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        work.refusing = lus;
                     }
                 }
                 Message::Core(of, request, reply) => {

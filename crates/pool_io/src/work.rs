@@ -133,6 +133,8 @@ pub(crate) struct Work {
     /// The parity of the epoch whose end is waited for, and for what; and those that wait for the next.
     draining: Option<(u8, Vec<u64>)>,
     drains: Vec<u64>,
+    /// LUs whose writes do not wait for space.
+    pub(crate) refusing: BTreeSet<u32>,
     /// Operations that the engine has.
     flying: usize,
     /// Who waits until it serves.
@@ -188,6 +190,7 @@ impl Work {
             short: None,
             draining: None,
             drains: Vec::new(),
+            refusing: BTreeSet::new(),
             flying: 0,
             opening: None,
             closing: None,
@@ -467,6 +470,7 @@ impl Work {
                 continue;
             }
             self.go_on(engine);
+            self.refuse_the_full();
             // An answer may have led to another request.
             if !added && !self.core.has_effects() {
                 break;
@@ -510,6 +514,18 @@ impl Work {
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()
+    }
+
+    /// Calls back what waits for space and is not to.
+    fn refuse_the_full(&mut self) {
+        if self.refusing.is_empty() || self.core.paused() == 0 {
+            return;
+        }
+        for (tag, lu) in self.core.paused_requests() {
+            if self.refusing.contains(&lu) {
+                self.core.cancel(tag);
+            }
+        }
     }
 
     /// Shows what may have changed, before anything follows from it.
@@ -660,9 +676,10 @@ fn error_of(fault: Fault) -> IoError {
         Fault::NoSpace => IoError::NoSpace,
         Fault::Frozen => IoError::ReadOnly,
         Fault::Medium | Fault::Stopped => IoError::Io,
-        // Nobody calls a request back here, and no client's request is about a PV.
-        Fault::Cancelled
-        | Fault::Busy
+        // Nobody calls a client's request back here but where it waits for space and is not to.
+        Fault::Cancelled => IoError::NoSpace,
+        // No client's request is about a PV.
+        Fault::Busy
         | Fault::Away
         | Fault::Dismissed
         | Fault::OtherPv

@@ -27,6 +27,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
+        refusing: Vec::new(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -33,7 +33,8 @@ pub const VERSION: u32 = 2;
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
-pub const MINOR: u32 = 22;
+/// 23: LUs whose writes fail where their pool is full ([`PoolSpec::refusing`]).
+pub const MINOR: u32 = 23;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).

@@ -40,6 +40,9 @@ pub struct PoolSpec {
     /// LUs that are to be in a tier, and move there where they are in another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed: Vec<PlacedLu>,
+    /// Numbers of LUs whose writes fail where there is no space for them, and do not wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusing: Vec<u32>,
     /// Snapshots to be made, of which it is not known that they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotSpec>,

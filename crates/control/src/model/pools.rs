@@ -469,6 +469,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             mirror: mirror(set, paths),
             tiers: tiers_told(kept, set, paths),
             placed: tiers::placed_lus(desired, name),
+            refusing: tiers::refusing_lus(desired, name),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept

@@ -164,9 +164,9 @@ impl Kit {
             Some(open) => {
                 let PoolSpec { fresh, pvs, mirror, tiers, joining, leaving, .. } =
                     open.spec.clone();
-                let PoolSpec { placed, doomed, snapshots, .. } = open.spec.clone();
+                let PoolSpec { placed, refusing, doomed, snapshots, .. } = open.spec.clone();
                 let there = PoolSpec { fresh, pvs, mirror, tiers, joining, ..spec.clone() };
-                let there = PoolSpec { placed, leaving, doomed, snapshots, ..there };
+                let there = PoolSpec { placed, refusing, leaving, doomed, snapshots, ..there };
                 if there != open.spec {
                     let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
@@ -185,6 +185,7 @@ impl Kit {
                 OpenPool { spec, handle, let_go: 0, made, hindered, closes: false }
             }
         };
+        open.handle.refuse_when_full(&spec.refusing);
         // It is there, whatever becomes of its LUs and PVs.
         if !self.keep(&open) {
             open.handle.close();

@@ -20,6 +20,7 @@ pub(super) fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
+        refusing: Vec::new(),
         shadow,
         fresh: true,
         joining: Vec::new(),

@@ -13,8 +13,8 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
-    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, Tagging, UplinkKind, VolumeKind,
-    VtdKind, Wait,
+    AdapterKind, Cache, Link, OnFull, Placement, Reservations, SocketRole, Tagging, UplinkKind,
+    VolumeKind, VtdKind, Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -64,6 +64,8 @@ objects! {
             "The storage pool of an LU.";
         THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
+        ON_FULL of(&["lu"]): OnFull = Word(OnFull::WORDS), Is("pause"), Live, "",
+            "What becomes of writes that need space when its pool, or its tier of that, has none: they wait until there is some (`pause`), or fail at once, and the client is told that there is no space (`error`).";
         CHECKSUMS of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Keep a checksum of each 4 KiB of what has not been written for a minute: what is read of that is what was written, from the other failure group where one has something else, or an error. \
              Only in a pool with two failure groups; such an LU has no snapshots.";

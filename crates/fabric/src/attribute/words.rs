@@ -59,6 +59,16 @@ words! {
 }
 
 words! {
+    /// What becomes of writes that need space in a pool that has none.
+    enum OnFull {
+        /// They wait for it.
+        Pause = "pause",
+        /// They fail.
+        Error = "error",
+    }
+}
+
+words! {
     /// How the file of a volume is accessed.
     enum Cache {
         /// Past the page cache where that can be.

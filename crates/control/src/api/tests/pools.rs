@@ -395,6 +395,12 @@ async fn an_lu_that_becomes_known_is_where_it_is_to_be_or_goes() {
     while told().placed != [spec::PlacedLu { lu: 3, tier: 1 }] {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+    // Nor what its writes do where the pool is full.
+    assert_eq!(told().refusing, [0; 0]);
+    bench.set("volumes/v", json!({"on_full": "error"})).await;
+    assert_eq!(told().refusing, [3]);
+    bench.set("volumes/v", json!({"on_full": null})).await;
+    assert_eq!(told().refusing, [0; 0]);
     // Of the other one the volume goes before its number is known.
     let (code, gone) = bench.call("DELETE", "/v1/volumes/w", Value::Null).await;
     assert!(code < 300, "{gone}");

@@ -79,7 +79,9 @@ impl Neighbours {
         let asks = !next[Object::Snapshot].is_empty() && before.files != after.files;
         let placed = |(object, name): &Key| {
             let sets = [known, next].map(|state| state[*object].get(name));
-            let says = |set: &Attributes| attr::volume::TIER.is_set(set);
+            let says = |set: &Attributes| {
+                attr::volume::TIER.is_set(set) || attr::volume::ON_FULL.is_set(set)
+            };
             *object == Object::Volume && sets.into_iter().flatten().any(says)
         };
         let places = changed.iter().any(placed) || affected.iter().any(placed);

@@ -7,6 +7,7 @@ use super::{Kept, Open};
 use crate::error::ApiError;
 use crate::model::Desired;
 use crate::paths::Paths;
+use fabric::attribute::words::OnFull;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::pvs::Listed;
 use spec::PlacedLu;
@@ -202,6 +203,13 @@ pub(super) fn placed_lus(desired: &Desired, pool: &str) -> Vec<PlacedLu> {
         Some(PlacedLu { lu: desired.lu_number(name)?, tier: of_lu(desired, set)? })
     });
     placed.collect()
+}
+
+/// The LUs of a pool whose writes fail where it is full, as far as they were made.
+pub(super) fn refusing_lus(desired: &Desired, pool: &str) -> Vec<u32> {
+    let lus = desired[Object::Volume].iter().filter(|(_, set)| super::pool_of(set) == Some(pool));
+    let refuses = lus.filter(|(_, set)| attr::volume::ON_FULL.value(set) == OnFull::Error);
+    refuses.filter_map(|(name, _)| desired.lu_number(name)).collect()
 }
 
 /// The number of the tier in which an LU is to be: that which it says, or the default.
