@@ -209,7 +209,8 @@ fn the_pool_learns_in_time() {
         }
     }
     assert_eq!(bench.parks(Wait::Pool), before, "the pool was asked");
-    assert!((1024..9_200).contains(&most), "{most} of 18,400 at once");
+    // It is told at 1,024, and may have learnt by the time that is counted.
+    assert!((1023..9_200).contains(&most), "{most} of 18,400 at once");
     bench.close();
 }
 
