@@ -4,7 +4,7 @@
 //! follow from how a pool works. What is not known (`None`) breaks no rule.
 
 use crate::finding::rules;
-use crate::units::format_size;
+use crate::units::{format_size, percent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// PVs that a pool has at least.
@@ -167,12 +167,6 @@ impl Pool {
 
 fn sum(pvs: &[&Pv]) -> u64 {
     pvs.iter().map(|pv| pv.bytes).sum()
-}
-
-/// Percent of a whole, rounded down.
-fn percent(part: u64, whole: u64) -> u64 {
-    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
-    u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
 /// What it has, and what it promises.

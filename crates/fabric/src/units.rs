@@ -60,6 +60,12 @@ fn unknown_unit(number: &str, unit: &str) -> Option<String> {
     })
 }
 
+/// Percent of a whole, rounded down.
+pub fn percent(part: u64, whole: u64) -> u64 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u64::try_from(percent).unwrap_or(u64::MAX)
+}
+
 /// A long time in words, in whole days or hours, such as `3 days`.
 pub fn format_days(seconds: u64) -> String {
     match seconds / 3600 {

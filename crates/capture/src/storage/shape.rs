@@ -110,7 +110,7 @@ fn table<R>(
         let found = |heading: &&[&str]| {
             let words: Vec<&str> = line.trimmed().split_ascii_whitespace().collect();
             let fits = words.len() == heading.len();
-            row(&place, Row { at: line.at, heading, words }).filter(|_| fits)
+            fits.then(|| row(&place, Row { at: line.at, heading, words })).flatten()
         };
         if let Some(heading) = headings.iter().find(|heading| words(line.trimmed(), heading)) {
             below = Some(*heading);

@@ -12,7 +12,7 @@ use super::map::SharedMap;
 use super::{Desired, home};
 use crate::error::ApiError;
 use crate::paths::Paths;
-use fabric::attribute::words::VolumeKind;
+use fabric::attribute::words::{OnFull, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::pvs::Listed;
 use protocol::message::{PoolStatus, PvState, PvStatus, SnapshotStatus};
@@ -469,7 +469,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             mirror: mirror(set, paths),
             tiers: tiers_told(kept, set, paths),
             placed: tiers::placed_lus(desired, name),
-            refusing: tiers::refusing_lus(desired, name),
+            refusing: refusing_lus(desired, name),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
@@ -483,6 +483,21 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
         (name.clone(), spec)
     };
     here.map(spec).collect()
+}
+
+/// The volumes that are LUs of a pool.
+pub fn lus_in<'a>(
+    desired: &'a Desired,
+    pool: &str,
+) -> impl Iterator<Item = (&'a String, &'a Attributes)> {
+    desired[Object::Volume].iter().filter(move |(_, set)| pool_of(set) == Some(pool))
+}
+
+/// The LUs of a pool whose writes fail where it is full, as far as they were made.
+fn refusing_lus(desired: &Desired, pool: &str) -> Vec<u32> {
+    let refuses =
+        lus_in(desired, pool).filter(|(_, set)| attr::volume::ON_FULL.value(set) == OnFull::Error);
+    refuses.filter_map(|(name, _)| desired.lu_number(name)).collect()
 }
 
 /// The PVs of all tiers but the first.

@@ -19,11 +19,12 @@ pub use tiers::TierView;
 use super::shared::{Done, Server};
 use super::snapshots::FrozenLuView;
 use crate::error::{ApiError, Code};
-use crate::model::pools::{pool_of, why_away};
+use crate::model::pools::{lus_in, why_away};
 use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
 use fabric::attribute::{Attributes, Object};
+use fabric::units::percent;
 use protocol::message::{PoolStatus, ProgressStatus, PvState};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
@@ -107,9 +108,8 @@ pub struct MovesView {
 impl MovesView {
     fn of(progress: &ProgressStatus) -> MovesView {
         let ProgressStatus { planned_bytes, moved_bytes, failed_bytes, left_s } = *progress;
-        let percent = u128::from(moved_bytes) * 100 / u128::from(planned_bytes.max(1));
-        // At most 100.
-        MovesView { planned_bytes, moved_bytes, failed_bytes, percent: percent as u64, left_s }
+        let percent = percent(moved_bytes, planned_bytes);
+        MovesView { planned_bytes, moved_bytes, failed_bytes, percent, left_s }
     }
 
     /// Such as `40 %, 2m`.
@@ -287,9 +287,7 @@ impl PoolView {
         lost: &Lost,
     ) -> PoolView {
         let name = &status.spec.name;
-        let volumes: Vec<(u32, &String)> = desired[Object::Volume]
-            .iter()
-            .filter(|(_, set)| pool_of(set) == Some(name.as_str()))
+        let volumes: Vec<(u32, &String)> = lus_in(desired, name)
             .filter_map(|(volume, _)| {
                 let made = desired.allocations.files.get(volume)?;
                 let crate::model::files::Made::Is(FileIdentity::Lu { number, .. }) = made else {

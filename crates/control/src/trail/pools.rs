@@ -3,7 +3,7 @@
 use super::book::Book;
 use super::filling::Filling;
 use super::{Event, Kind, Trail};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Trail {
@@ -15,32 +15,27 @@ impl Trail {
 
     /// Since when PVs of a storage pool are away, by path, as far as that was noted.
     pub fn lost_pvs(&self, pool: &str) -> BTreeMap<String, u64> {
-        let mut lost = BTreeMap::new();
-        let kept = self.kept();
-        for event in kept.all().filter(|event| event.subject.as_deref() == Some(pool)) {
-            let Some(pv) = event.of.first() else { continue };
-            match event.kind {
-                Kind::PvLost => drop(lost.insert(pv.clone(), event.at_ms)),
-                Kind::PvReturned => drop(lost.remove(pv)),
-                _ => {}
-            }
-        }
-        lost
+        self.lasting(pool, Kind::PvLost, Kind::PvReturned)
     }
 
     /// What is warned of a storage pool, by word, as far as that was noted.
     pub fn alerts(&self, pool: &str) -> Vec<String> {
-        let mut alerts = BTreeSet::new();
+        self.lasting(pool, Kind::PoolAlert, Kind::PoolAlertOver).into_keys().collect()
+    }
+
+    /// Of what of a pool something has begun that is not over, and when.
+    fn lasting(&self, pool: &str, begun: Kind, over: Kind) -> BTreeMap<String, u64> {
+        let mut lasting = BTreeMap::new();
         let kept = self.kept();
         for event in kept.all().filter(|event| event.subject.as_deref() == Some(pool)) {
-            let Some(alert) = event.of.first() else { continue };
-            match event.kind {
-                Kind::PoolAlert => drop(alerts.insert(alert.clone())),
-                Kind::PoolAlertOver => drop(alerts.remove(alert)),
-                _ => {}
+            let Some(what) = event.of.first() else { continue };
+            if event.kind == begun {
+                lasting.insert(what.clone(), event.at_ms);
+            } else if event.kind == over {
+                lasting.remove(what);
             }
         }
-        alerts.into_iter().collect()
+        lasting
     }
 
     /// What of their tiers is taken of all pools there are; nothing of those of which that is not known.

@@ -2,8 +2,7 @@
 
 use crate::model::Desired;
 use crate::model::files::Made;
-use crate::model::pools::{Kept, pool_of};
-use fabric::attribute::Object;
+use crate::model::pools::Kept;
 use protocol::message::{FoundBlock, FoundKind, FoundStatus, ScrubStatus};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
@@ -130,8 +129,7 @@ impl LastScrub {
 
 /// The volume of an LU, or the snapshot that a number is of.
 fn holder(desired: &Desired, pool: &str, kept: Option<&Kept>, lu: u32) -> Option<String> {
-    let volumes = desired[Object::Volume].iter();
-    let mut volumes = volumes.filter(|(_, set)| pool_of(set) == Some(pool));
+    let mut volumes = super::lus_in(desired, pool);
     let is = |name: &str| {
         let made = desired.allocations.files.get(name);
         matches!(made, Some(Made::Is(FileIdentity::Lu { number, .. })) if *number == lu)

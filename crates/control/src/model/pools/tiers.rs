@@ -7,7 +7,6 @@ use super::{Kept, Open};
 use crate::error::ApiError;
 use crate::model::Desired;
 use crate::paths::Paths;
-use fabric::attribute::words::OnFull;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::pvs::Listed;
 use spec::PlacedLu;
@@ -127,7 +126,7 @@ pub(super) fn rename_of_lus(next: &mut Desired, pool: &str, renamed: &BTreeMap<S
     if renamed.is_empty() {
         return;
     }
-    let lus = next[Object::Volume].iter().filter(|(_, set)| super::pool_of(set) == Some(pool));
+    let lus = super::lus_in(next, pool);
     let other = |set: &Attributes| renamed.get(attr::volume::TIER.of(set)?).cloned();
     let lus: Vec<_> = lus.filter_map(|(name, set)| Some((name.clone(), other(set)?))).collect();
     for (name, tier) in lus {
@@ -197,19 +196,11 @@ pub fn name(kept: &Kept, set: &Attributes, number: u8) -> String {
 
 /// The LUs of a pool that say in which tier they are to be, as far as they were made.
 pub(super) fn placed_lus(desired: &Desired, pool: &str) -> Vec<PlacedLu> {
-    let lus = desired[Object::Volume].iter().filter(|(_, set)| super::pool_of(set) == Some(pool));
-    let says = lus.filter(|(_, set)| attr::volume::TIER.is_set(set));
+    let says = super::lus_in(desired, pool).filter(|(_, set)| attr::volume::TIER.is_set(set));
     let placed = says.filter_map(|(name, set)| {
         Some(PlacedLu { lu: desired.lu_number(name)?, tier: of_lu(desired, set)? })
     });
     placed.collect()
-}
-
-/// The LUs of a pool whose writes fail where it is full, as far as they were made.
-pub(super) fn refusing_lus(desired: &Desired, pool: &str) -> Vec<u32> {
-    let lus = desired[Object::Volume].iter().filter(|(_, set)| super::pool_of(set) == Some(pool));
-    let refuses = lus.filter(|(_, set)| attr::volume::ON_FULL.value(set) == OnFull::Error);
-    refuses.filter_map(|(name, _)| desired.lu_number(name)).collect()
 }
 
 /// The number of the tier in which an LU is to be: that which it says, or the default.

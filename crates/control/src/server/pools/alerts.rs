@@ -7,7 +7,7 @@ use crate::server::views::AnyView;
 use crate::trail::Kind;
 use crate::turns;
 use fabric::attribute::{Attributes, Object, attr};
-use fabric::units::{format_days, format_size};
+use fabric::units::{format_days, format_size, percent};
 use protocol::now_ms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,11 +52,6 @@ fn taken(tier: &TierView) -> u64 {
     tier.size_bytes.saturating_sub(tier.free_bytes)
 }
 
-/// Rounded down.
-fn percent(part: u64, whole: u64) -> u128 {
-    u128::from(part) * 100 / u128::from(whole.max(1))
-}
-
 impl PoolView {
     /// When it and its tiers are full, at the pace that they had, and what is to be warned of.
     pub(in crate::server) fn judge(
@@ -78,7 +73,7 @@ impl PoolView {
         let mut all = Vec::new();
         let filled = |tier: &&TierView| percent(taken(tier), tier.size_bytes);
         if let Some(tier) = self.tiers.iter().max_by_key(filled)
-            && filled(&tier) >= u128::from(attr::pool::WARN_PERCENT.value(set))
+            && filled(&tier) >= attr::pool::WARN_PERCENT.value(set)
         {
             let (percent, free) = (filled(&tier), format_size(tier.free_bytes));
             let what = format!("{percent} % of {} is used or set aside, {free} are free", of(tier));
@@ -94,7 +89,7 @@ impl PoolView {
         }
         let limit = attr::pool::WARN_OVERCOMMIT_PERCENT.value(set);
         let beyond = percent(self.overcommit_bytes, self.size_bytes);
-        if limit > 0 && beyond >= u128::from(limit) {
+        if limit > 0 && beyond >= limit {
             let what = format!(
                 "its LUs could take {} beyond what there is, {beyond} % of it",
                 format_size(self.overcommit_bytes)
