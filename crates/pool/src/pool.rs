@@ -444,6 +444,10 @@ pub struct Pool {
     drained: Vec<(u64, Drained)>,
     /// Writes that wait for space.
     full: Full,
+    /// Chunks that are set aside for LUs that are not thick.
+    reserves: BTreeMap<u32, u32>,
+    /// Chunks that tiers may give out, of those that do not give out all they have.
+    allowed: BTreeMap<u8, u32>,
     /// What thick LUs will have set aside that are not in the tables yet: by transaction.
     promised: BTreeMap<u64, Vec<Promised>>,
     /// LUs that were asked for with a mark and are not durable yet, by that mark: their transaction, and their number.
