@@ -1,6 +1,5 @@
 //! What lanes and the pools' thread send each other.
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -11,6 +10,7 @@ use memory::IoBuf;
 use pool::format::Superblock;
 use pool::{Fault, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
+use spec::FullSpec;
 
 use crate::PoolError;
 use crate::findings::ScrubView;
@@ -167,8 +167,8 @@ pub(crate) enum Message {
     Ask(Arc<Shared>, Ask),
     /// Channels have taken most of what an LU offers, or written much of which nothing is known: what they have written is learnt before anything else.
     Taken(Arc<Shared>, u32),
-    /// The LUs whose writes fail where there is no space for them.
-    Refuse(Arc<Shared>, BTreeSet<u32>),
+    /// What holds where it is full, or nearly so; LUs for whose reserve there is no room are told, if somebody waits for that, and else get it.
+    WhenFull(Arc<Shared>, FullSpec, Option<ReplyTo<Vec<u32>>>),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.

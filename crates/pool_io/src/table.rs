@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
@@ -292,8 +292,12 @@ pub struct TierView {
     pub tier: u8,
     /// Chunks that are free and set aside for nobody.
     pub free: u64,
-    /// Writes that wait for space in it.
+    /// Writes that wait for space in it, because there is none.
     pub paused: u64,
+    /// Writes that wait because it is nearly full and gives out space slowly.
+    pub slowed: u64,
+    /// When one last did.
+    pub slowed_at: Option<Instant>,
 }
 
 /// How far something is that copies chunks, in blocks of 64 KiB: of what is not known block by block, all 1,024 of a chunk count.

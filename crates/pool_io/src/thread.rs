@@ -15,7 +15,7 @@ use memory::clock;
 use pool::format::Uuid;
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
-use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
+use spec::{FileIdentity, FileSpec, FullSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
@@ -337,10 +337,19 @@ impl PoolHandle {
         })
     }
 
-    /// Writes of these LUs, and of no others, fail where there is no space for them, with [`block::IoError::NoSpace`]; those that wait by now as well.
-    pub fn refuse_when_full(&self, lus: &[u32]) {
-        let lus = lus.iter().copied().collect();
-        self.inbox.post(Message::Refuse(Arc::clone(&self.shared), lus));
+    /// What holds from now on where the pool is full, or nearly so, also for what waits by now. The LUs that get no more set aside than they had, since there is no room: none, if that is not `asked`
+    /// for but was before the pool was opened: so much is set aside then as there is, and the rest as it comes.
+    ///
+    /// # Errors
+    ///
+    /// The pools' thread has ended.
+    pub fn when_full(&self, what: &FullSpec, asked: bool) -> Result<Vec<u32>, PoolError> {
+        let (shared, what) = (Arc::clone(&self.shared), what.clone());
+        if !asked {
+            self.inbox.post(Message::WhenFull(shared, what, None));
+            return Ok(Vec::new());
+        }
+        ask(&self.inbox, |reply| Message::WhenFull(shared, what, Some(reply)))
     }
 
     /// A PV that is to leave stays.
@@ -643,9 +652,9 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                         work.offer(lu);
                     }
                 }
-                Message::Refuse(of, lus) => {
+                Message::WhenFull(of, what, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
-                        work.refusing = lus;
+                        work.when_full(&what, reply);
                     }
                 }
                 Message::Core(of, request, reply) => {

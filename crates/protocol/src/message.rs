@@ -33,8 +33,8 @@ pub const VERSION: u32 = 2;
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
-/// 23: LUs whose writes fail where their pool is full ([`PoolSpec::refusing`]).
-pub const MINOR: u32 = 23;
+/// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that.
+pub const MINOR: u32 = 24;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -418,6 +418,12 @@ pub struct TierStatus {
     pub free_bytes: u64,
     /// Writes that wait for space in it.
     pub paused: u64,
+    /// Writes that wait because it is nearly full and gives out space slowly.
+    #[serde(default)]
+    pub slowed: u64,
+    /// Within the last minute some did.
+    #[serde(default)]
+    pub slows: bool,
 }
 
 /// A rollback of an LU.

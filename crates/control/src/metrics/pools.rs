@@ -16,7 +16,7 @@ type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 const BYTES: [OfPool; 8] = [
     ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
     ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
-    ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
+    ("pool_free", "What is neither used nor set aside for LUs", |pool| pool.free_bytes),
     ("pool_allocated", "What the LUs of the pool have in all", |pool| pool.allocated_bytes),
     ("pool_overcommit", "What LUs could take beyond what there is", |pool| pool.overcommit_bytes),
     ("pool_to_move", "What is still to move between PVs that come, stay or leave", |pool| {

@@ -54,7 +54,7 @@ pub struct PoolView {
     pub used_bytes: u64,
     /// What its LUs have in all: what they could take.
     pub allocated_bytes: u64,
-    /// What is neither used nor set aside for a thick LU.
+    /// What is neither used nor set aside for LUs.
     pub free_bytes: u64,
     /// What LUs could take beyond what there is.
     pub overcommit_bytes: u64,

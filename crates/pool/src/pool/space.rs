@@ -450,30 +450,30 @@ impl Pool {
         })
     }
 
-    /// Sets so many chunks aside for each of these LUs, and for no others, of what is written to them: all that an LU has, or since its last snapshot. What it has is of that.
-    ///
-    /// # Errors
-    ///
-    /// The number of an LU for which there is no room: then all is as it was. Not if there need not be: they had them before the pool was opened.
-    pub fn set_reserves(&mut self, reserves: BTreeMap<u32, u32>, forced: bool) -> Result<(), u32> {
+    /// Sets so many chunks aside for each of these LUs, and for no others, of what is written to them: all that an LU has, or since its last snapshot. What it has is of that. Those that get no more
+    /// than they had, since there is no room: none if it is `forced`, as where they had that before the pool was opened.
+    pub fn set_reserves(&mut self, reserves: BTreeMap<u32, u32>, forced: bool) -> Vec<u32> {
+        let mut refused = Vec::new();
         if self.reserves == reserves {
-            return Ok(());
+            return refused;
         }
-        let before = std::mem::replace(&mut self.reserves, reserves);
-        let more = |(lu, chunks): &(&u32, &u32)| before.get(*lu).is_none_or(|had| had < *chunks);
-        let short = self.reserves.iter().filter(more).find(|(lu, _)| {
-            let known = self.tables.lus.get(*lu);
-            known.is_some_and(|known| {
-                !self.has_room(Promised { tier: known.tier, legs: known.legs, chunks: 0 })
-            })
-        });
-        if let Some(lu) = short.map(|(lu, _)| *lu).filter(|_| !forced) {
-            self.reserves = before;
-            return Err(lu);
+        let had = |lu: &u32| self.reserves.get(lu).copied().unwrap_or(0);
+        let less = reserves.iter().map(|(lu, chunks)| (*lu, (*chunks).min(had(lu))));
+        self.reserves = less.collect();
+        for (lu, chunks) in reserves {
+            let before = self.reserves.insert(lu, chunks);
+            let short = self.tables.lus.get(&lu).is_some_and(|known| {
+                let (tier, legs) = (known.tier, known.legs);
+                !self.has_room(Promised { tier, legs, chunks: 0 })
+            });
+            if short && !forced && before != Some(chunks) {
+                self.reserves.insert(lu, before.unwrap_or(0));
+                refused.push(lu);
+            }
         }
         self.retry_full();
         self.turn();
-        Ok(())
+        refused
     }
 
     /// A tier gives out so many chunks and no more, of those that are set aside for nobody, until it is told again; none: as many as there are.

@@ -140,7 +140,7 @@ fn writes(world: &mut World, lu: u32, vchunk: u64) -> bool {
     !world.oracle.is_open(tag)
 }
 
-fn reserve(world: &mut World, lus: &[(u32, u32)], forced: bool) -> Result<(), u32> {
+fn reserve(world: &mut World, lus: &[(u32, u32)], forced: bool) -> Vec<u32> {
     world.change(|pool| pool.set_reserves(lus.iter().copied().collect(), forced))
 }
 
@@ -151,10 +151,11 @@ fn tier(world: &World) -> crate::TierSpace {
 #[test]
 fn a_reserve_is_nobody_elses_and_what_an_lu_has_is_of_it() {
     let mut world = pool_of(6, 3);
-    assert_eq!(reserve(&mut world, &[(1, 3), (2, 4)], false), Err(1), "seven of six");
-    assert_eq!(tier(&world).set_aside, 0, "all is as it was");
+    assert_eq!(reserve(&mut world, &[(1, 3), (2, 4)], false), [2], "seven of six");
+    assert_eq!(tier(&world).set_aside, 3, "that of the other holds");
+    assert_eq!(reserve(&mut world, &[(2, 4)], false), [0; 0]);
     assert!(writes(&mut world, 1, 0));
-    reserve(&mut world, &[(1, 3), (9, 1)], false).unwrap();
+    assert_eq!(reserve(&mut world, &[(1, 3), (9, 1)], false), [0; 0]);
     assert_eq!(tier(&world).set_aside, 2, "it has one of three, and there is no LU 9");
     assert!(writes(&mut world, 2, 0) && writes(&mut world, 2, 1) && writes(&mut world, 2, 2));
     assert!(!writes(&mut world, 2, 3), "what is left is set aside");
@@ -166,15 +167,16 @@ fn a_reserve_is_nobody_elses_and_what_an_lu_has_is_of_it() {
     assert_eq!((tier(&world).set_aside, world.pool.paused()), (0, 1), "the second goes on");
     ask(&mut world, Step::Ask(Request::Discard(part(1, CHUNK_BYTES, 2 * CHUNK_BYTES))));
     assert_eq!((tier(&world).set_aside, world.pool.paused()), (2, 1), "nobody else has it");
-    assert_eq!(reserve(&mut world, &[(1, 100)], false), Err(1), "it could have three more");
-    reserve(&mut world, &[], false).unwrap();
+    assert_eq!(reserve(&mut world, &[(1, 100)], false), [1], "it could have three more");
+    assert_eq!(tier(&world).set_aside, 2, "it has what it had");
+    assert_eq!(reserve(&mut world, &[], false), [0; 0]);
     assert_eq!((tier(&world).set_aside, world.pool.paused()), (0, 0));
 }
 
 #[test]
 fn a_reserve_holds_for_what_is_written_above_a_snapshot() {
     let mut world = pool_of(6, 2);
-    reserve(&mut world, &[(1, 2)], false).unwrap();
+    assert_eq!(reserve(&mut world, &[(1, 2)], false), [0; 0]);
     assert!(writes(&mut world, 1, 0) && writes(&mut world, 1, 1));
     assert_eq!(tier(&world).set_aside, 0);
     ask(&mut world, layers::snapshot(&[1]));
@@ -189,7 +191,7 @@ fn what_is_set_aside_for_thick_lus_comes_before_reserves() {
     let mut world = pool_of(6, 3);
     ask(&mut world, Step::Ask(Request::Create { chunks: 4, thick: true, tier: 0, asked: 0 }));
     let (reserved, thin, thick) = (1, 2, 4);
-    reserve(&mut world, &[(reserved, 4)], true).unwrap();
+    assert_eq!(reserve(&mut world, &[(reserved, 4)], true), [0; 0]);
     assert!(!writes(&mut world, thin, 0), "nothing is left for it");
     assert!(writes(&mut world, reserved, 0) && writes(&mut world, reserved, 1));
     assert!(!writes(&mut world, reserved, 2), "the others are the thick one's");
@@ -200,7 +202,7 @@ fn what_is_set_aside_for_thick_lus_comes_before_reserves() {
 #[test]
 fn a_tier_that_gives_out_so_many_chunks_slows_those_that_have_none_set_aside() {
     let mut world = pool_of(9, 3);
-    reserve(&mut world, &[(3, 1)], false).unwrap();
+    assert_eq!(reserve(&mut world, &[(3, 1)], false), [0; 0]);
     world.change(|pool| pool.allow(0, Some(2)));
     assert!(writes(&mut world, 1, 0) && writes(&mut world, 1, 1));
     let slowed = [(1, 2), (2, 0), (2, 1)].map(|(lu, vchunk)| {

@@ -31,14 +31,14 @@ pub(super) enum Of {
 impl Work {
     /// Tells how it stands, for whoever asks.
     pub(super) fn tell(&mut self) {
-        let paused = self.core.paused() as u64;
+        let (paused, slowed) = (self.core.paused() as u64, self.core.slowed() as u64);
         let was = self.shared.full.load(Relaxed);
         let began = clock::instant();
         let changed = self.changed && self.account.is_none_or(|due| due <= began);
-        if !self.stale && !changed && (paused > 0) == was && self.paused == paused {
+        if !self.stale && !changed && (paused > 0) == was && self.paused == (paused, slowed) {
             return;
         }
-        (self.stale, self.changed, self.paused) = (false, false, paused);
+        (self.stale, self.changed, self.paused) = (false, false, (paused, slowed));
         let removals: Vec<pool::Removal> = self.core.removals().collect();
         let due: Vec<u16> = self.removals.due().collect();
         self.removals
@@ -100,6 +100,8 @@ impl Work {
             tier: tier.tier,
             free: free(tier),
             paused: tier.waiting as u64,
+            slowed: tier.slowed as u64,
+            slowed_at: self.full.slowed(tier.tier),
         };
         view.tiers = self.core.tiers().into_iter().map(tier).collect();
         view.free = view.tiers.iter().map(|tier| tier.free).sum();

@@ -473,6 +473,8 @@ mod tests {
             free_bytes: 3 << 28,
             full_in_s: None,
             paused: 0,
+            slowed: 0,
+            slows: false,
             pvs: 1,
             lus: 1,
         };

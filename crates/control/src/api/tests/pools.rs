@@ -3,6 +3,7 @@
 use super::*;
 use crate::server::Told;
 use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
+use spec::{FullLuSpec, FullSpec};
 use std::path::PathBuf;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -396,11 +397,22 @@ async fn an_lu_that_becomes_known_is_where_it_is_to_be_or_goes() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     // Nor what its writes do where the pool is full.
-    assert_eq!(told().refusing, [0; 0]);
-    bench.set("volumes/v", json!({"on_full": "error"})).await;
-    assert_eq!(told().refusing, [3]);
-    bench.set("volumes/v", json!({"on_full": null})).await;
-    assert_eq!(told().refusing, [0; 0]);
+    let full = || told().full;
+    assert_eq!(full(), FullSpec::default());
+    let of = |reserve_bytes, pause_s| vec![FullLuSpec { lu: 3, reserve_bytes, pause_s }];
+    bench.set("volumes/v", json!({"on_full": "error", "pause_max": 9})).await;
+    assert_eq!(full().lus, of(0, Some(0)), "it waits not at all");
+    bench.set("volumes/v", json!({"on_full": null, "reserve": "128MiB"})).await;
+    assert_eq!(full().lus, of(128 << 20, Some(9)));
+    bench.set("volumes/v", json!({"pause_max": null, "reserve": null})).await;
+    bench.set("pools/p", json!({"throttle_percent": 90})).await;
+    assert_eq!(full(), FullSpec { throttle_percent: Some(90), lus: Vec::new() });
+    bench.set("pools/p", json!({"throttle_percent": 95})).await;
+    assert_eq!(full(), FullSpec::default(), "a data plane of before is told nothing");
+    // No more than there is of it.
+    let change = json!({"attributes": {"reserve": "1EiB"}});
+    let (code, refused) = bench.call("PATCH", "/v1/volumes/v", change).await;
+    assert_eq!((code, &refused["attribute"]), (400, &json!("reserve")), "{refused}");
     // Of the other one the volume goes before its number is known.
     let (code, gone) = bench.call("DELETE", "/v1/volumes/w", Value::Null).await;
     assert!(code < 300, "{gone}");

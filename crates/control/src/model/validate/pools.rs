@@ -6,6 +6,7 @@ use crate::error::ApiError;
 use crate::model::resolve;
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, attr, check_name};
+use fabric::units::format_size;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -71,6 +72,7 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             return refuse("uuid", format!("`{uuid}` is no UUID"), help);
         }
     }
+    reserves(desired)?;
     for (name, set) in &desired[Object::Volume] {
         let (Some(pool), Some(tier)) = (pools::pool_of(set), attr::volume::TIER.of(set)) else {
             continue;
@@ -89,6 +91,27 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     snapshots(desired)?;
     clones(desired)?;
     one_dataplane(desired)
+}
+
+/// What is set aside for an LU is some of its size.
+fn reserves(desired: &Desired) -> Result<(), ApiError> {
+    for (name, set) in &desired[Object::Volume] {
+        let reserve = attr::volume::RESERVE.value(set);
+        let refuse = |problem: String, help: &str| {
+            let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
+            Err(refusal.on(attr::volume::RESERVE.name).help(help))
+        };
+        if reserve > 0 && attr::volume::THICK.value(set) {
+            let problem = "it is thick, and all of its space is set aside".to_owned();
+            return refuse(problem, "leave `reserve` out");
+        }
+        if let Some(size) = attr::volume::SIZE.of(set).filter(|size| reserve > *size) {
+            let (reserve, size) = (format_size(reserve), format_size(size));
+            let problem = format!("its reserve of {reserve} is more than its size, {size}");
+            return refuse(problem, "set less aside, or make it larger");
+        }
+    }
+    Ok(())
 }
 
 /// There are checksums where there are two copies.

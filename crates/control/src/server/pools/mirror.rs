@@ -220,7 +220,19 @@ impl PoolView {
                 false => format!("Add a PV (`trunkline pv add {pool} PATH`), remove LUs, or discard what clients no longer need (fstrim)."),
             },
         });
-        away.chain(parts).chain(full).chain(back).chain(leaving).chain(alike).collect()
+        let slow = self.tiers.iter().find(|tier| tier.slows || tier.slowed > 0);
+        let slow = slow.map(|tier| PoolFinding {
+            what: format!(
+                "{} is nearly full and gives out space slowly, and {} writes wait for that",
+                super::tiers::named(&self.tiers, tier),
+                tier.slowed
+            ),
+            pv: None,
+            since_ms: None,
+            effect: "What needs space is slowed, and nothing else is.".to_owned(),
+            remedy: format!("Add a PV (`trunkline pv add`), remove LUs, or let space be given out at full speed until there is none (`trunkline pool set {pool} --throttle-percent 100`)."),
+        });
+        away.chain(parts).chain(full).chain(slow).chain(back).chain(leaving).chain(alike).collect()
     }
 
     /// What there is to say of a PV that is away and leaves.
