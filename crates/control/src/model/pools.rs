@@ -531,7 +531,7 @@ fn tiers_told(kept: Option<&Kept>, set: &Attributes, paths: &Paths) -> Vec<TierS
     told.into_iter().map(|(tier, pvs)| TierSpec { tier, pvs }).collect()
 }
 
-fn digits(set: &Attributes) -> String {
+pub(super) fn digits(set: &Attributes) -> String {
     attr::pool::UUID.of(set).unwrap_or_default().replace('-', "")
 }
 

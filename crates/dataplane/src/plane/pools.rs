@@ -355,12 +355,19 @@ impl State {
     ) -> Result<PoolHandle, VolumeError> {
         let open = self.pools.get(&lu.pool).filter(|open| !open.closes);
         let open = open.map(|open| open.handle.clone());
-        open.ok_or_else(|| VolumeError {
+        let fails = |what: String| VolumeError {
             volume: spec.name.clone(),
-            what: format!("its pool {} is not open", lu.pool),
+            what,
             help: Some(format!("see `trunkline pool show {}`", lu.pool)),
             source: None,
-        })
+        };
+        if let Some(spec::FileIdentity::Lu { number, .. }) = &lu.identity
+            && let Some((_, other)) =
+                self.lus_of(&lu.pool).iter().find(|(of, name)| of == number && *name != spec.name)
+        {
+            return Err(fails(format!("LU {number} of pool {} is volume {other}", lu.pool)));
+        }
+        open.ok_or_else(|| fails(format!("its pool {} is not open", lu.pool)))
     }
 }
 

@@ -73,6 +73,8 @@ objects! {
         CHECKSUMS of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Keep a checksum of each 4 KiB of what has not been written for a minute: what is read of that is what was written, from the other failure group where one has something else, or an error. \
              Only in a pool with two failure groups; such an LU has no snapshots.";
+        NUMBER of(&["lu"]): u64 = Number { min: 1, max: 4_294_967_295 }, Derived("given by its pool when it is made"), Fixed, "",
+            "An LU that is there and is nobody's, by the number that `pool show` has: it becomes this volume, with what is in it, and none is made. `trunkline lu adopt` sets it.";
         TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Live, "",
             "The tier of its pool that it is cut from: disks of one kind. `trunkline tier list` has those that there are. Set to another, what it has moves there while clients work.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",

@@ -73,6 +73,7 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
         }
     }
     reserves(desired)?;
+    adopted(desired)?;
     for (name, set) in &desired[Object::Volume] {
         let (Some(pool), Some(tier)) = (pools::pool_of(set), attr::volume::TIER.of(set)) else {
             continue;
@@ -91,6 +92,45 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     snapshots(desired)?;
     clones(desired)?;
     one_dataplane(desired)
+}
+
+/// A volume that is an LU by its number is the only one, and says nothing of how it is made.
+fn adopted(desired: &Desired) -> Result<(), ApiError> {
+    let mut known: BTreeMap<(&str, u32), &String> = BTreeMap::new();
+    for (name, set) in &desired[Object::Volume] {
+        let of = pools::pool_of(set).zip(desired.lu_number(name));
+        let refuse = |problem: String, help: &str| {
+            let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
+            Err(refusal.on(attr::volume::NUMBER.name).help(help))
+        };
+        if let Some((pool, number)) = of
+            && let Some(other) = known.insert((pool, number), name)
+        {
+            let problem = format!("LU {number} of pool `{pool}` is volume `{other}` already");
+            return refuse(problem, "one that is nobody's has no volume in `trunkline pool show`");
+        }
+        if !attr::volume::NUMBER.is_set(set) {
+            continue;
+        }
+        let making = [
+            (attr::volume::THICK.name, attr::volume::THICK.value(set)),
+            (attr::volume::CHECKSUMS.name, attr::volume::CHECKSUMS.value(set)),
+            (attr::volume::SNAPSHOT.name, attr::volume::SNAPSHOT.is_set(set)),
+        ];
+        if let Some((attribute, _)) = making.iter().find(|(_, says)| *says) {
+            let problem = format!("`{attribute}` says how an LU is made, and it is there");
+            return refuse(problem, &format!("leave `{attribute}` out"));
+        }
+        let goes = |(pool, number): &(&str, u32)| {
+            let kept = desired.allocations.pools.get(*pool);
+            kept.is_some_and(|kept| kept.doomed.contains(number))
+        };
+        if let Some((pool, number)) = of.filter(goes) {
+            let problem = format!("LU {number} of pool `{pool}` is being removed");
+            return refuse(problem, "take another one");
+        }
+    }
+    Ok(())
 }
 
 /// What is set aside for an LU is some of its size.
