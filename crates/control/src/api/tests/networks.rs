@@ -73,3 +73,22 @@ async fn a_card_says_what_the_thread_of_its_bridge_means() {
     assert!(slow.contains("no channel of its own") && term["count"] == 1, "{slow} {term}");
     assert!(!term["source"].as_str().unwrap().contains("without"), "{term}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_says_how_many_of_its_pairs_its_client_uses() {
+    let bench = Bench::new().await;
+    // Of each pair two queues.
+    for (offered, used, told) in [(1, 2, false), (2, 2, true), (2, 4, false), (16, 2, true)] {
+        bench.apply(&format!("{NETWORK}queues = {offered}\n")).await;
+        {
+            let fake = bench.fake("main");
+            let adapter = &mut fake.books().status.adapters[0];
+            (adapter.state, adapter.client_queues) = (AdapterState::Running, used);
+            adapter.features = vec!["host_tso4".to_owned()];
+        }
+        let slow = bench.get("/v1/adapters/ent0/explain").await["card"]["slow"].to_string();
+        let text = format!("one of {offered} pairs");
+        assert_eq!(slow.contains("pairs of queues"), told, "{offered} {used}: {slow}");
+        assert!(!told || slow.contains(&text), "{slow}");
+    }
+}
