@@ -49,6 +49,7 @@ mod signature;
 mod still;
 mod table;
 mod thread;
+mod traffic;
 mod volume;
 mod work;
 
@@ -60,6 +61,7 @@ pub use rescue::{Rescued, rescue};
 pub use still::still;
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};
+pub use traffic::Traffic;
 
 /// Why a pool is not made, opened or changed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use block::{FileVolume, IoError, OpKind, Tag, VolumeError};
+use block::{IoError, OpKind, Tag, VolumeError};
 use memory::IoBuf;
 use pool::format::Superblock;
 use pool::{Fault, NewPv, Reply, Request};
@@ -150,7 +150,7 @@ pub(crate) type Served = Result<Arc<Shared>, (PoolError, Option<PathBuf>)>;
 /// What the thread is told.
 pub(crate) enum Message {
     /// Make a way to a PV; the number of the thread's lane.
-    Attach(Arc<FileVolume>, ReplyTo<Result<u16, VolumeError>>),
+    Attach(OpenPv, ReplyTo<Result<u16, VolumeError>>),
     /// Give it up.
     Detach(u16),
     /// An operation on one, on memory of its own, which comes back.

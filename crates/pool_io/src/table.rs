@@ -28,6 +28,7 @@ use crate::away::Pause;
 use crate::chain::{Chain, Space};
 use crate::findings::ChecksView;
 use crate::shadow::Shadow;
+use crate::traffic::{Meters, Traffic};
 
 /// PVs that are not open: numbers, where they are, and why they are not.
 pub(crate) type Absent = Vec<(u16, PathBuf, Option<String>)>;
@@ -254,6 +255,14 @@ struct Away {
 pub(crate) struct OpenPv {
     pub(crate) volume: Arc<FileVolume>,
     pub(crate) path: PathBuf,
+    /// What goes on there.
+    pub(crate) meters: Arc<Meters>,
+}
+
+impl OpenPv {
+    pub(crate) fn new(volume: Arc<FileVolume>, path: impl Into<PathBuf>) -> OpenPv {
+        OpenPv { volume, path: path.into(), meters: Arc::default() }
+    }
 }
 
 /// What there is to tell of a pool.
@@ -320,6 +329,8 @@ pub struct PvView {
     pub leaving: Option<Progress>,
     /// … or has to wait for room.
     pub waits: bool,
+    /// What goes on there; nothing where it is not open.
+    pub traffic: Traffic,
 }
 
 impl PvView {

@@ -252,7 +252,7 @@ pub(crate) fn open_pv(
     let volume = VolumeSpec::new(pool, file.clone());
     let opened = open_part(files, server, &volume, &file, returns, event);
     let opened = opened.map_err(|error| of_pv(path, error))?;
-    Ok(OpenPv { volume: Arc::new(opened), path: path.to_owned() })
+    Ok(OpenPv::new(Arc::new(opened), path))
 }
 
 impl PoolHandle {
@@ -592,6 +592,10 @@ impl PoolHandle {
             )
         });
         view.trouble = view.trouble.or(away).or(lost);
+        for pv in &mut view.pvs {
+            let open = self.shared.pv(pv.space.pv);
+            pv.traffic = open.map(|open| open.meters.sum()).unwrap_or_default();
+        }
         view
     }
 

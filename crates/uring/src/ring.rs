@@ -55,6 +55,8 @@ pub struct Ring {
     /// What was noted for [`Ring::next`], oldest first: see [`Ring::note`].
     noted: VecDeque<u64>,
     enters: u64,
+    /// See [`Ring::now`].
+    now: u64,
     #[cfg(test)]
     pub(crate) takes_nothing: bool,
     /// One thread: the kernel enforces it (`SINGLE_ISSUER`), and so does the type.
@@ -96,6 +98,7 @@ impl Ring {
             kept: VecDeque::new(),
             noted: VecDeque::new(),
             enters: 0,
+            now: 0,
             #[cfg(test)]
             takes_nothing: false,
             _not_send: PhantomData,
@@ -121,6 +124,19 @@ impl Ring {
     #[must_use]
     pub fn enters(&self) -> u64 {
         self.enters
+    }
+
+    /// What its owner last saw of the clock, in ticks; 0 before. Whoever is called with the ring need not look at the clock.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The owner has looked at the clock.
+    #[inline]
+    pub fn set_now(&mut self, ticks: u64) {
+        self.now = ticks;
     }
 
     /// Which set of flags the kernel accepted.

@@ -10,6 +10,7 @@ use pool::format::MemberState;
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
+use crate::traffic::Traffic;
 
 /// While chunks change all the time the account is made so that it takes one part in so many of the time, and at least so often.
 const SHARE: u32 = 20;
@@ -81,7 +82,7 @@ impl Work {
                 space.state = MemberState::Stale;
             }
             let (leaving, waits) = (leaving.get(&space.pv).copied(), due.contains(&space.pv));
-            Some(PvView { path, leaving, waits, space })
+            Some(PvView { path, leaving, waits, space, traffic: Traffic::default() })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
         let lacks = view.pvs.iter().any(PvView::may_return);
@@ -137,7 +138,8 @@ impl Work {
                 pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
             let moved = in_blocks(1, (1, 0), 0);
             let path = self.shared.pv(pv)?.path;
-            Some(PvView { path, leaving: Some(moved), waits: false, space })
+            let (leaving, traffic) = (Some(moved), Traffic::default());
+            Some(PvView { path, leaving, waits: false, space, traffic })
         })
     }
 
