@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use block::{IoError, OpKind, Tag, VolumeError};
 use memory::IoBuf;
 use pool::format::Superblock;
-use pool::{Fault, NewPv, Reply, Request};
+use pool::{Fault, Layout, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::PoolError;
@@ -187,6 +187,8 @@ pub(crate) enum Message {
     Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
     /// Begin a scrub, end it, or say how far it is.
     Scrub(Arc<Shared>, Scrubs, ReplyTo<Result<ScrubView, Fault>>),
+    /// How what an LU has lies on the PVs.
+    Layout(Arc<Shared>, u32, ReplyTo<Option<Layout>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.

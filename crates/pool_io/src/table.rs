@@ -278,6 +278,8 @@ pub struct PoolView {
     pub tiers: Vec<TierView>,
     /// Writes that wait for space now, and since it was opened.
     pub paused: u64,
+    /// Requests that wait for space now, by LU.
+    pub paused_lus: BTreeMap<u32, u64>,
     /// Requests that had to wait for space since it was opened.
     pub pauses: u64,
     /// Chunks that move to where less is, while some do.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
 use pool::format::Uuid;
-use pool::{Fault, GROUP_MAX, Group, Reply, Request};
+use pool::{Fault, GROUP_MAX, Group, Layout, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 
@@ -569,6 +569,15 @@ impl PoolHandle {
         Some(if size == 0 { table.bytes() } else { size })
     }
 
+    /// How what an LU has lies on the PVs; nothing if there is no such LU.
+    ///
+    /// # Errors
+    ///
+    /// The pools' thread has ended.
+    pub fn layout(&self, lu: u32) -> Result<Option<Layout>, PoolError> {
+        ask(&self.inbox, |reply| Message::Layout(Arc::clone(&self.shared), lu, reply))
+    }
+
     /// How it stands.
     #[must_use]
     pub fn view(&self) -> PoolView {
@@ -693,6 +702,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Scrub(of, scrubs, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         let _ = reply.send(work.scrub(scrubs));
+                    }
+                }
+                Message::Layout(of, lu, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.layout(lu));
                     }
                 }
                 Message::Close(of, reply) => {

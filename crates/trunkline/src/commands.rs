@@ -8,6 +8,7 @@ pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;
 pub(crate) mod operation;
+mod pool_top;
 mod pools;
 mod rescue;
 pub(crate) mod serve;

@@ -106,6 +106,10 @@ impl Work {
         view.free = view.tiers.iter().map(|tier| tier.free).sum();
         view.pauses += paused.saturating_sub(view.paused);
         view.paused = paused;
+        view.paused_lus.clear();
+        for lu in self.core.paused_requests().into_values() {
+            *view.paused_lus.entry(lu).or_default() += 1;
+        }
         view.trouble = self.core.is_stopped().then(|| {
             "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
         });
@@ -124,6 +128,11 @@ impl Work {
         self.shared.set_away(lacks);
         let now = clock::instant();
         self.account = Some(now + (now.saturating_duration_since(began) * SHARE).min(ACCOUNT_MAX));
+    }
+
+    /// How what an LU has lies on the PVs.
+    pub(crate) fn layout(&self, lu: u32) -> Option<pool::Layout> {
+        self.core.layout(lu)
     }
 
     /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away. One that was away is not waited for.
