@@ -154,19 +154,10 @@ impl Books {
         let Some((pool, lu)) = pool.zip(lu) else {
             return failure(FailureCode::NotFound, format!("no LU {}", of.lu));
         };
-        let (chunk_bytes, mapped) = (64 << 20, lu.mapped_bytes / (64 << 20));
+        let mapped = lu.mapped_bytes / (64 << 20);
         let on = |pv: &PvStatus| OnPv { path: pv.path.clone(), group: pv.group, chunks: mapped };
-        let pvs = pool.pvs.first().map(on).into_iter().collect();
-        let (legs, whole, paused) = (1, mapped, pool.paused);
-        let layout = LayoutStatus {
-            chunk_bytes,
-            legs,
-            mapped,
-            pvs,
-            whole,
-            paused,
-            ..LayoutStatus::default()
-        };
+        let (pvs, paused) = (pool.pvs.first().map(on).into_iter().collect(), pool.paused);
+        let layout = LayoutStatus { pvs, mapped, whole: mapped, paused, ..LayoutStatus::default() };
         Reply::Layout(Box::new(layout))
     }
 

@@ -44,6 +44,7 @@ mod parts;
 mod post;
 mod remote;
 mod rescue;
+mod seen;
 mod shadow;
 mod signature;
 mod still;

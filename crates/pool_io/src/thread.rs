@@ -13,7 +13,7 @@ use std::time::Duration;
 use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
 use pool::format::Uuid;
-use pool::{Fault, GROUP_MAX, Group, Layout, Reply, Request};
+use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 
@@ -23,7 +23,7 @@ use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
+use crate::table::{OpenPv, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, chunks_for, size};
 use crate::work::{For, Work};
 
@@ -567,45 +567,6 @@ impl PoolHandle {
         let table = self.lu(Wanted::Number(lu)).ok()?.ok()?;
         let size = table.size.load(Relaxed);
         Some(if size == 0 { table.bytes() } else { size })
-    }
-
-    /// How what an LU has lies on the PVs; nothing if there is no such LU.
-    ///
-    /// # Errors
-    ///
-    /// The pools' thread has ended.
-    pub fn layout(&self, lu: u32) -> Result<Option<Layout>, PoolError> {
-        ask(&self.inbox, |reply| Message::Layout(Arc::clone(&self.shared), lu, reply))
-    }
-
-    /// How it stands.
-    #[must_use]
-    pub fn view(&self) -> PoolView {
-        let mut view = self.shared.view();
-        let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
-            Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
-        });
-        let mut away = view.pvs.iter().filter(|pv| pv.space.state.is_away());
-        let away = away.next().map(|pv| {
-            let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
-            let then = match pv.leaving {
-                None => "it is used again by itself when it is in order",
-                Some(_) => {
-                    "it leaves, and what was on it gets its other copy on the other PVs of its own"
-                }
-            };
-            format!(
-                "PV {} is away{}: the other failure group serves; {then}",
-                pv.path.display(),
-                why.unwrap_or_default()
-            )
-        });
-        view.trouble = view.trouble.or(away).or(lost);
-        for pv in &mut view.pvs {
-            let open = self.shared.pv(pv.space.pv);
-            pv.traffic = open.map(|open| open.meters.sum()).unwrap_or_default();
-        }
-        view
     }
 
     /// Closes it, when what is under way is done. Its LUs' volumes must be gone by then.

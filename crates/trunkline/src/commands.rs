@@ -6,6 +6,7 @@ pub(crate) mod filter;
 pub(crate) mod groups;
 pub(crate) mod lists;
 pub(crate) mod logins;
+mod lu_layout;
 pub(crate) mod objects;
 pub(crate) mod operation;
 mod pool_top;

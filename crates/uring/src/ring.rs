@@ -56,7 +56,7 @@ pub struct Ring {
     noted: VecDeque<u64>,
     enters: u64,
     /// See [`Ring::now`].
-    now: u64,
+    pub(crate) now: u64,
     #[cfg(test)]
     pub(crate) takes_nothing: bool,
     /// One thread: the kernel enforces it (`SINGLE_ISSUER`), and so does the type.
@@ -124,19 +124,6 @@ impl Ring {
     #[must_use]
     pub fn enters(&self) -> u64 {
         self.enters
-    }
-
-    /// What its owner last saw of the clock, in ticks; 0 before. Whoever is called with the ring need not look at the clock.
-    #[inline]
-    #[must_use]
-    pub fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// The owner has looked at the clock.
-    #[inline]
-    pub fn set_now(&mut self, ticks: u64) {
-        self.now = ticks;
     }
 
     /// Which set of flags the kernel accepted.

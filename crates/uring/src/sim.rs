@@ -465,7 +465,7 @@ pub struct Ring {
     kept: VecDeque<Flight>,
     noted: VecDeque<u64>,
     enters: u64,
-    now: u64,
+    pub(crate) now: u64,
     workers: u32,
     _not_send: PhantomData<*mut ()>,
 }
@@ -506,17 +506,6 @@ impl Ring {
     #[must_use]
     pub fn enters(&self) -> u64 {
         self.enters
-    }
-
-    /// What its owner last saw of the clock.
-    #[must_use]
-    pub fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// The owner has looked at the clock.
-    pub fn set_now(&mut self, ticks: u64) {
-        self.now = ticks;
     }
 
     /// The newest.
