@@ -20,10 +20,13 @@ pub(super) fn layout_text(layout: &LuLayoutView) -> String {
         ),
     }];
     if layout.copies > 1 && layout.mapped > 0 {
-        lines.push(format!(
-            "{} have both copies, {} lack one: its PV is away, or has not got what it missed",
-            layout.whole, layout.half
-        ));
+        lines.push(match layout.half {
+            0 => "all of them have both copies".to_owned(),
+            half => format!(
+                "{} have both copies, {half} lack one: its PV is away, or has not got what it missed",
+                layout.whole
+            ),
+        });
     }
     let doing = [
         (layout.mending, "are copied to a PV that lacks them, or will be"),
