@@ -6,9 +6,9 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
-    FailureCode, LuStatus, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus,
-    Reply, Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION,
-    VolumeKind, VolumeSpec, VolumeStatus,
+    FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv, OpeningStatus, PoolSpec,
+    PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status, UnitSpec, UnitStatus,
+    UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -54,10 +54,10 @@ fn pvs_of(spec: &PoolSpec, now: &[PvStatus]) -> Result<Vec<PvStatus>, String> {
         uuid: path.display().to_string(),
         bytes: 1 << 40,
         free_bytes: 1 << 40,
-        leaving: None,
         group: spec.group_of(path),
         tier: spec.tier_of(path),
         state: PvState::Active,
+        ..PvStatus::default()
     };
     let known = |path: &std::path::PathBuf| now.iter().find(|pv| pv.path == *path).cloned();
     let pvs: Vec<_> =
@@ -138,12 +138,27 @@ impl Books {
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::PutPool(spec) => self.put_pool(spec),
             Request::RemovePool { name } => self.remove_pool(&name),
+            Request::Layout(spec) => return self.layout(&spec),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
         if reply == Reply::Done {
             self.log.push(request.clone());
         }
         reply
+    }
+
+    /// All of an LU is on the first PV.
+    fn layout(&self, of: &LayoutSpec) -> Reply {
+        let pool = self.status.pools.iter().find(|pool| pool.spec.name == of.pool);
+        let lu = pool.and_then(|pool| pool.lus.iter().find(|lu| lu.number == of.lu));
+        let Some((pool, lu)) = pool.zip(lu) else {
+            return failure(FailureCode::NotFound, format!("no LU {}", of.lu));
+        };
+        let mapped = lu.mapped_bytes / (64 << 20);
+        let on = |pv: &PvStatus| OnPv { path: pv.path.clone(), group: pv.group, chunks: mapped };
+        let (pvs, paused) = (pool.pvs.first().map(on).into_iter().collect(), pool.paused);
+        let layout = LayoutStatus { pvs, mapped, whole: mapped, paused, ..LayoutStatus::default() };
+        Reply::Layout(Box::new(layout))
     }
 
     fn users(&self, volume: &str) -> bool {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use block::{FileVolume, IoError, OpKind, Tag, VolumeError};
+use block::{IoError, OpKind, Tag, VolumeError};
 use memory::IoBuf;
 use pool::format::Superblock;
-use pool::{Fault, NewPv, Reply, Request};
+use pool::{Fault, Layout, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 use spec::FullSpec;
 
@@ -150,7 +150,7 @@ pub(crate) type Served = Result<Arc<Shared>, (PoolError, Option<PathBuf>)>;
 /// What the thread is told.
 pub(crate) enum Message {
     /// Make a way to a PV; the number of the thread's lane.
-    Attach(Arc<FileVolume>, ReplyTo<Result<u16, VolumeError>>),
+    Attach(OpenPv, ReplyTo<Result<u16, VolumeError>>),
     /// Give it up.
     Detach(u16),
     /// An operation on one, on memory of its own, which comes back.
@@ -187,6 +187,8 @@ pub(crate) enum Message {
     Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
     /// Begin a scrub, end it, or say how far it is.
     Scrub(Arc<Shared>, Scrubs, ReplyTo<Result<ScrubView, Fault>>),
+    /// How what an LU has lies on the PVs.
+    Layout(Arc<Shared>, u32, ReplyTo<Option<Layout>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.

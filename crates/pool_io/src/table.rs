@@ -28,6 +28,7 @@ use crate::away::Pause;
 use crate::chain::{Chain, Space};
 use crate::findings::ChecksView;
 use crate::shadow::Shadow;
+use crate::traffic::{Meters, Traffic};
 
 /// PVs that are not open: numbers, where they are, and why they are not.
 pub(crate) type Absent = Vec<(u16, PathBuf, Option<String>)>;
@@ -254,6 +255,14 @@ struct Away {
 pub(crate) struct OpenPv {
     pub(crate) volume: Arc<FileVolume>,
     pub(crate) path: PathBuf,
+    /// What goes on there.
+    pub(crate) meters: Arc<Meters>,
+}
+
+impl OpenPv {
+    pub(crate) fn new(volume: Arc<FileVolume>, path: impl Into<PathBuf>) -> OpenPv {
+        OpenPv { volume, path: path.into(), meters: Arc::default() }
+    }
 }
 
 /// What there is to tell of a pool.
@@ -269,6 +278,8 @@ pub struct PoolView {
     pub tiers: Vec<TierView>,
     /// Writes that wait for space now, and since it was opened.
     pub paused: u64,
+    /// Requests that wait for space now, by LU.
+    pub paused_lus: BTreeMap<u32, u64>,
     /// Requests that had to wait for space since it was opened.
     pub pauses: u64,
     /// Chunks that move to where less is, while some do.
@@ -324,6 +335,8 @@ pub struct PvView {
     pub leaving: Option<Progress>,
     /// … or has to wait for room.
     pub waits: bool,
+    /// What goes on there; nothing where it is not open.
+    pub traffic: Traffic,
 }
 
 impl PvView {

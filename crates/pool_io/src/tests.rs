@@ -19,6 +19,7 @@ mod layers;
 mod mirror;
 mod pvs;
 mod rescue;
+mod seen;
 mod taking;
 mod tiers;
 

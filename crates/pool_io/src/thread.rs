@@ -23,7 +23,7 @@ use crate::open::{erase, lane_of, may_join, of_pv, open};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
+use crate::table::{OpenPv, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, chunks_for, size};
 use crate::work::{For, Work};
 
@@ -252,7 +252,7 @@ pub(crate) fn open_pv(
     let volume = VolumeSpec::new(pool, file.clone());
     let opened = open_part(files, server, &volume, &file, returns, event);
     let opened = opened.map_err(|error| of_pv(path, error))?;
-    Ok(OpenPv { volume: Arc::new(opened), path: path.to_owned() })
+    Ok(OpenPv::new(Arc::new(opened), path))
 }
 
 impl PoolHandle {
@@ -578,32 +578,6 @@ impl PoolHandle {
         Some(if size == 0 { table.bytes() } else { size })
     }
 
-    /// How it stands.
-    #[must_use]
-    pub fn view(&self) -> PoolView {
-        let mut view = self.shared.view();
-        let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
-            Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
-        });
-        let mut away = view.pvs.iter().filter(|pv| pv.space.state.is_away());
-        let away = away.next().map(|pv| {
-            let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
-            let then = match pv.leaving {
-                None => "it is used again by itself when it is in order",
-                Some(_) => {
-                    "it leaves, and what was on it gets its other copy on the other PVs of its own"
-                }
-            };
-            format!(
-                "PV {} is away{}: the other failure group serves; {then}",
-                pv.path.display(),
-                why.unwrap_or_default()
-            )
-        });
-        view.trouble = view.trouble.or(away).or(lost);
-        view
-    }
-
     /// Closes it, when what is under way is done. Its LUs' volumes must be gone by then.
     pub fn close(self) {
         let shared = self.shared;
@@ -698,6 +672,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Scrub(of, scrubs, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         let _ = reply.send(work.scrub(scrubs));
+                    }
+                }
+                Message::Layout(of, lu, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.layout(lu));
                     }
                 }
                 Message::Close(of, reply) => {

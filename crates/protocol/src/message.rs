@@ -3,6 +3,7 @@
 mod changes;
 mod found;
 mod scsi;
+mod seen;
 mod trace;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use changes::{Account, Changes, Delta, Named, Selection};
 pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
+pub use seen::{LayoutSpec, LayoutStatus, OnPv, TrafficStatus};
 pub use spec::*;
 pub use trace::{TraceRecord, TraceReport, TraceSpec};
 
@@ -33,7 +35,9 @@ pub const VERSION: u32 = 2;
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
-/// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that.
+/// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
+/// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
+/// ([`LuStatus::paused`]).
 pub const MINOR: u32 = 24;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -100,6 +104,8 @@ pub enum Request {
     Detach(DetachSpec),
     /// Reads all that is written in a pool from every leg, which goes on by itself: asks for [`Reply::Scrub`].
     Scrub(ScrubSpec),
+    /// Asks for [`Reply::Layout`]: how what an LU has lies on the PVs of its pool.
+    Layout(LayoutSpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -160,6 +166,8 @@ pub enum Reply {
     Progress(ProgressStatus),
     /// To [`Request::Scrub`]: it goes on, or is over.
     Scrub(Box<ScrubStatus>),
+    /// To [`Request::Layout`].
+    Layout(Box<LayoutStatus>),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.
@@ -496,7 +504,7 @@ pub struct ProgressStatus {
 }
 
 /// A PV of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PvStatus {
     /// Where it is.
     pub path: PathBuf,
@@ -518,6 +526,9 @@ pub struct PvStatus {
     /// Whether it is used.
     #[serde(default, skip_serializing_if = "is_active")]
     pub state: PvState,
+    /// What goes on there; nothing where it is not open. None: it is of an earlier version, and does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficStatus>,
 }
 
 /// Whether a PV of a pool is used.
@@ -552,7 +563,7 @@ fn is_active(state: &PvState) -> bool {
 }
 
 /// An LU of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LuStatus {
     /// Its number.
     pub number: u32,
@@ -583,6 +594,9 @@ pub struct LuStatus {
     /// It is detached, or loses what it needs no more of what it shared: how far that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detaching: Option<ProgressStatus>,
+    /// Requests of it that wait for space.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub paused: u64,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

@@ -8,6 +8,7 @@ mod hba;
 mod matching;
 mod networks;
 mod operations;
+mod pool_seen;
 mod pools;
 mod san;
 mod silence;

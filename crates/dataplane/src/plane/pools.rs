@@ -1,6 +1,7 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
 mod checks;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,8 +12,9 @@ use block::{Files as _, OpenEvent, VolumeError};
 use pool::format::MemberState;
 use pool_io::{At, PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
-    PvStatus, Reply, Request, RollbackSpec, ScrubSpec, SnapshotStatus, TierStatus,
+    DetachSpec, Failure, FailureCode, FrozenStatus, LayoutSpec, LuStatus, PoolStatus,
+    ProgressStatus, PvState, PvStatus, Reply, Request, RollbackSpec, ScrubSpec, SnapshotStatus,
+    TierStatus,
 };
 use spec::{FullSpec, LuSpec, PlacedLu, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
@@ -121,6 +123,15 @@ impl Plane {
         let scrub = checks::scrub(&open.handle, spec);
         let now = scrub.map_err(|error| pool_failure(&spec.pool, &error))?;
         Ok(Reply::Scrub(Box::new(now)))
+    }
+
+    /// How an LU lies on the PVs. It waits for no disk.
+    pub(super) fn layout(&self, spec: &LayoutSpec) -> Result<Reply, Failure> {
+        let open = self.state().open_pool(&spec.pool)?;
+        let layout = seen::layout(&open.handle, spec.lu);
+        let layout = layout.map_err(|error| pool_failure(&spec.pool, &error))?;
+        let layout = layout.ok_or_else(|| not_found("LU", &spec.lu.to_string()))?;
+        Ok(Reply::Layout(Box::new(layout)))
     }
 
     /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
@@ -442,6 +453,7 @@ impl OpenPool {
                 MemberState::Returning => PvState::Resyncing,
                 MemberState::In | MemberState::Leaving | MemberState::Gone => PvState::Active,
             },
+            traffic: Some(seen::traffic(&pv.traffic)),
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
             number: lu.lu,
@@ -455,6 +467,7 @@ impl OpenPool {
             shares: lu.shares,
             asked: lu.asked,
             detaching: view.detaching.get(&lu.lu).copied().map(progress),
+            paused: view.paused_lus.get(&lu.lu).copied().unwrap_or_default(),
         };
         let tier = |tier: &pool_io::TierView| TierStatus {
             tier: tier.tier,

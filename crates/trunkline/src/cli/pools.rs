@@ -28,7 +28,7 @@ Examples:
     List(ListArgs),
     /// Show LUs, one or several
     Show(ShowArgs),
-    /// Say what is wrong with an LU and its pool, since when, and what to do about it
+    /// Say how an LU lies on the PVs of its pool, which of its chunks lack a copy, move or are copied, what its clients have waited for, what is wrong with it and its pool, since when, and what to do about it
     Explain(NameArg),
     /// Make a new LU of what a snapshot holds: at once, and it takes space only for what is written to it
     #[command(after_help = "\

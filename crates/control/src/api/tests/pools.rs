@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::server::Told;
-use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
+use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, TrafficStatus};
 use spec::{FullLuSpec, FullSpec};
 use std::path::PathBuf;
 
@@ -30,8 +30,20 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             group: 0,
             tier: 0,
             state: PvState::Active,
+            ..PvStatus::default()
+        };
+        let busy = TrafficStatus {
+            in_flight: 3,
+            reads: 40,
+            writes: 20,
+            others: 4,
+            read_bytes: 163_840,
+            written_bytes: 81_920,
+            took_ns: 1_500_000_000,
+            errors: 1,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
+        pool.pvs[1].traffic = Some(busy);
         pool.lus = vec![LuStatus { bytes: 8000, mapped_bytes: 3000, ..lu(7, None, 0) }];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
         pool.after_crash_bytes = Some(77);
@@ -50,6 +62,14 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         "trunkline_pool_pauses_total{pool=\"p\"} 9",
         "trunkline_pv_size_bytes{pool=\"p\",pv=\"/b\"} 5000",
         "trunkline_pv_free_bytes{pool=\"p\",pv=\"/a\"} 1000",
+        "trunkline_pv_in_flight{pool=\"p\",pv=\"/b\"} 3",
+        "trunkline_pv_reads_total{pool=\"p\",pv=\"/b\"} 40",
+        "trunkline_pv_writes_total{pool=\"p\",pv=\"/b\"} 20",
+        "trunkline_pv_others_total{pool=\"p\",pv=\"/b\"} 4",
+        "trunkline_pv_errors_total{pool=\"p\",pv=\"/b\"} 1",
+        "trunkline_pv_read_bytes_total{pool=\"p\",pv=\"/b\"} 163840",
+        "trunkline_pv_written_bytes_total{pool=\"p\",pv=\"/b\"} 81920",
+        "trunkline_pv_operation_seconds_total{pool=\"p\",pv=\"/b\"} 1.5",
         "trunkline_lu_size_bytes{pool=\"p\",lu=\"7\",volume=\"\"} 8000",
         "trunkline_lu_used_bytes{pool=\"p\",lu=\"7\",volume=\"\"} 3000",
     ] {
@@ -329,6 +349,7 @@ fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
         shares: false,
         asked,
         detaching: None,
+        ..LuStatus::default()
     }
 }
 

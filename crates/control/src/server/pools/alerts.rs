@@ -203,10 +203,10 @@ mod tests {
             uuid: path.to_owned(),
             bytes: 1000,
             free_bytes,
-            leaving: None,
             group: 0,
             tier,
             state: PvState::Active,
+            ..PvStatus::default()
         };
         let lu = |number, tier, bytes, mapped_bytes| LuStatus {
             number,
@@ -220,6 +220,7 @@ mod tests {
             shares: false,
             asked: 0,
             detaching: None,
+            ..LuStatus::default()
         };
         let tier = |tier, free_bytes, paused| TierStatus {
             tier,

@@ -95,7 +95,7 @@ mod tests {
     fn pv(path: &str, tier: u8, group: u8, free_bytes: u64) -> PvStatus {
         let (path, uuid) = (path.into(), path.to_owned());
         let state = PvState::Active;
-        PvStatus { path, uuid, bytes: 1000, free_bytes, leaving: None, group, tier, state }
+        PvStatus { path, uuid, bytes: 1000, free_bytes, group, tier, state, ..PvStatus::default() }
     }
 
     fn lu(number: u32, tier: u8, mapped_bytes: u64, origin: Option<u32>) -> LuStatus {
@@ -112,6 +112,7 @@ mod tests {
             shares,
             asked: 0,
             detaching,
+            ..LuStatus::default()
         }
     }
 
