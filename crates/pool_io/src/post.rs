@@ -169,6 +169,8 @@ pub(crate) enum Message {
     Taken(Arc<Shared>, u32),
     /// The LUs whose writes fail where there is no space for them.
     Refuse(Arc<Shared>, BTreeSet<u32>),
+    /// Requests of a lane that wait for space are not to any more.
+    CallBack(Arc<Shared>, Arc<LaneBox>),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.

@@ -13,6 +13,7 @@ use spec::{FileIdentity, LuSpec, PoolSpec};
 use crate::{PoolHandle, Pools};
 
 mod coalesce;
+mod copies;
 mod counted;
 mod hangs;
 mod layers;

@@ -516,6 +516,16 @@ impl Work {
         due.into_iter().chain(self.next_look()).chain(account).min()
     }
 
+    /// Calls back what one lane has that waits for space: it is answered as if there were none.
+    pub(crate) fn call_back(&mut self, from: &Arc<LaneBox>) {
+        for tag in self.core.paused_requests().into_keys() {
+            let theirs = matches!(self.asks.get(&tag), Some(Asker::Lane(ask)) if Arc::ptr_eq(&ask.from, from));
+            if theirs {
+                self.core.cancel(tag);
+            }
+        }
+    }
+
     /// Calls back what waits for space and is not to.
     fn refuse_the_full(&mut self) {
         if self.refusing.is_empty() || self.core.paused() == 0 {
