@@ -252,6 +252,7 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Rollback(_) => (10, "roll LUs back"),
         Request::Detach(_) => (13, "detach LUs"),
         Request::Scrub(_) => (20, "scrub storage pools"),
+        Request::Copy(_) => (24, "import and export LUs"),
         Request::PutPool(spec) if !spec.refusing.is_empty() => {
             (23, "let writes fail where their pool is full (on_full)")
         }

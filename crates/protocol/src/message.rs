@@ -1,6 +1,7 @@
 //! Requests and replies. The specifications in them are those of [`spec`].
 
 mod changes;
+mod copy;
 mod found;
 mod scsi;
 mod trace;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use changes::{Account, Changes, Delta, Named, Selection};
+pub use copy::{CopyAct, CopySpec, CopyStatus};
 pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
@@ -34,7 +36,8 @@ pub const VERSION: u32 = 2;
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
 /// 23: LUs whose writes fail where their pool is full ([`PoolSpec::refusing`]).
-pub const MINOR: u32 = 23;
+/// 24: [`Request::Copy`].
+pub const MINOR: u32 = 24;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -100,6 +103,8 @@ pub enum Request {
     Detach(DetachSpec),
     /// Reads all that is written in a pool from every leg, which goes on by itself: asks for [`Reply::Scrub`].
     Scrub(ScrubSpec),
+    /// Copies a whole LU from a file or into one, which goes on by itself: asks for [`Reply::Copy`]. The file's descriptor comes with it.
+    Copy(CopySpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -160,6 +165,8 @@ pub enum Reply {
     Progress(ProgressStatus),
     /// To [`Request::Scrub`]: it goes on, or is over.
     Scrub(Box<ScrubStatus>),
+    /// To [`Request::Copy`]: it goes on, or is over.
+    Copy(Box<CopyStatus>),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.

@@ -131,6 +131,7 @@ fn the_page_has_every_message() {
         | Request::Rollback(_)
         | Request::Detach(_)
         | Request::Scrub(_)
+        | Request::Copy(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
@@ -152,6 +153,7 @@ fn the_page_has_every_message() {
         | Reply::Trace(_)
         | Reply::Progress(_)
         | Reply::Scrub(_)
+        | Reply::Copy(_)
         | Reply::Stats
         | Reply::Error(_) => (),
     };
@@ -169,6 +171,7 @@ fn the_page_has_every_message() {
         "remove_pool",
         "detach",
         "scrub",
+        "copy",
         "put_uplink",
         "remove_uplink",
         "reset_marks",

@@ -1,6 +1,7 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
 mod checks;
+mod copies;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -191,6 +192,7 @@ impl Kit {
             open.handle.close();
             return Ok(());
         }
+        open.handle.end_copies(|lu| spec.doomed.contains(&lu));
         let used = self.state().lus_of(&spec.name);
         if let Some((number, volume)) = used.iter().find(|(number, _)| spec.doomed.contains(number))
         {
