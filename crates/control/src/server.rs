@@ -17,6 +17,7 @@ mod edit;
 mod explain;
 mod files;
 mod hba;
+mod images;
 mod keep;
 mod links;
 mod logins;

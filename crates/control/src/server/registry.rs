@@ -240,7 +240,7 @@ impl Registry {
 
 fn progress(operation: &Operation, live: Option<&Live>) -> Progress {
     let bytes = live.map_or(0, |live| live.bytes.load(Ordering::Relaxed));
-    if matches!(operation.step, Step::Copying | Step::Detaching | Step::Scrubbing) && bytes > 0 {
+    if operation.step.copies() && bytes > 0 {
         let done = live.map_or(0, |live| live.copied.load(Ordering::Relaxed)).min(bytes);
         return Progress { done, total: bytes, unit: "bytes".to_owned() };
     }
