@@ -201,7 +201,7 @@ mod tests {
     fn what_a_file_is_is_seen_and_what_names_other_files_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
-        let mut found = |bytes: &[u8], format| {
+        let found = |bytes: &[u8], format| {
             std::fs::write(&path, bytes).unwrap();
             let found = look(&path, format).map(|found| (found.format, found.bytes));
             found.map_err(|error| format!("{error}; {}", error.help.as_deref().unwrap_or("")))

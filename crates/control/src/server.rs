@@ -45,6 +45,7 @@ pub use explain::{
     Explanation, LostFrames, PortExplanation, SleepView, TermView,
 };
 pub use files::FileAct;
+pub use images::ImageRequest;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};

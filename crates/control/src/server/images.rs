@@ -294,7 +294,11 @@ impl Server {
                 ApiError::new(Code::Failed, what).help("remove what is in its place, and try again")
             })
         };
-        Some(off_the_way(settled).await)
+        let settled = off_the_way(settled).await;
+        if let (Ok(()), Some(live)) = (&settled, self.registry.live(operation.id)) {
+            live.settled.store(true, Ordering::Relaxed);
+        }
+        Some(settled)
     }
 
     /// Runs `qemu-img convert`, from qcow2 to raw for an import and back for an export. It ends with the wish for it.
@@ -344,12 +348,13 @@ impl Server {
     /// Has an import or export end, and removes what is left of it but for the LU's part; true if it came too late.
     pub(super) async fn stop_image(&self, operation: &Operation) -> bool {
         let Work::Image(image) = &operation.work else { return false };
-        let mut imported = false;
+        let live = self.registry.live(operation.id).unwrap_or_default();
+        let mut late = live.settled.load(Ordering::Relaxed);
         while !self.ended.load(Ordering::Relaxed) {
             let Ok(place) = self.place_of(image) else { break };
             match place.supervisor.copy(place.spec(image, CopyAct::Stop), None).await {
                 Ok(Ok(now)) if now.over => {
-                    imported = image.way == Way::Import && !now.stopped && now.failed.is_none();
+                    late |= image.way == Way::Import && !now.stopped && now.failed.is_none();
                     break;
                 }
                 // It knows nothing of it, or does not run any more.
@@ -358,7 +363,7 @@ impl Server {
             }
         }
         forget(operation, image);
-        imported
+        late
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Live {
     pub(super) copied: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) cancelled: AtomicBool,
+    /// What it was to make has its name.
+    pub(super) settled: AtomicBool,
     /// What it has changed, and what that names: nobody else changes these by name meanwhile.
     footprint: BTreeSet<Key>,
 }

@@ -2,7 +2,9 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, groups, logins, pools, rescue, snapshots, tiers, top, trace, wait};
+use super::{
+    dataplane, events, groups, images, logins, pools, rescue, snapshots, tiers, top, trace, wait,
+};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
@@ -91,6 +93,8 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::ScrubPools(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "scrub")
         }
+        Verb::ImportLu(args) => images::import(global, *args),
+        Verb::ExportLu(args) => images::export(global, *args),
         Verb::CloneLu(new, snapshot, size) => {
             snapshots::clone(global, &new, &snapshot, size.as_deref())
         }
