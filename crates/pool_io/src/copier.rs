@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use crate::copies::{Copy, CopyEnd, CopyJob, CopyWay};
 use crate::lane::ASK_MAX;
 use crate::post::{Answered, Ask, Inbox, LaneBox, Message};
-use crate::table::{Found, Shared, Table};
+use crate::table::{Begun, Found, Shared, Table};
 use crate::{PoolError, PoolHandle};
 
 /// Requests under way.
@@ -53,6 +53,8 @@ pub(crate) struct Copier {
     inbox: Arc<Inbox>,
     /// Of an LU, and none of a snapshot.
     table: Option<Arc<Table>>,
+    /// Where it is counted that it looks there.
+    begun: Arc<Begun>,
     job: CopyJob,
     file: File,
     copy: Arc<Copy>,
@@ -74,16 +76,19 @@ impl Copier {
         copy: Arc<Copy>,
     ) -> Result<Copier, PoolError> {
         let refused = |error: String| PoolError::new(error, "free some memory, and try again");
+        let answers = LaneBox::new().map_err(|error| refused(error.to_string()))?;
+        let memory = Lasting::new(SLOTS * ASK_MAX as usize);
+        let memory = memory.map_err(|error| refused(error.to_string()))?;
         Ok(Copier {
             shared: Arc::clone(&pool.shared),
             inbox: Arc::clone(&pool.inbox),
+            begun: pool.shared.join(),
             table,
             job,
             file,
             copy,
-            answers: Arc::new(LaneBox::new().map_err(|error| refused(error.to_string()))?),
-            memory: Lasting::new(SLOTS * ASK_MAX as usize)
-                .map_err(|error| refused(error.to_string()))?,
+            answers: Arc::new(answers),
+            memory,
             parts: [None; SLOTS],
             read: Vec::new(),
             under_way: 0,
@@ -202,11 +207,13 @@ impl Copier {
     /// Whether a part of the LU is zeros without any look at PVs.
     fn is_zeros(&self, part: &Part) -> bool {
         let Some(table) = &self.table else { return false };
-        if !table.shares.load(Relaxed) {
-            return self.shared.look(table, part.at, part.bytes) == Found::Zeros;
-        }
-        let Some(chain) = table.chain().1 else { return false };
-        let found = self.shared.look_through(&chain, (part.at, part.bytes), false);
+        let parity = self.shared.begin(&self.begun);
+        let found = match (table.shares.load(Relaxed), table.chain().1) {
+            (false, _) => (self.shared.look(table, part.at, part.bytes), part.bytes),
+            (true, Some(chain)) => self.shared.look_through(&chain, (part.at, part.bytes), false),
+            (true, None) => (Found::Ask, 0),
+        };
+        self.begun.end(parity);
         found == (Found::Zeros, part.bytes)
     }
 
@@ -228,12 +235,16 @@ impl Copier {
         let mut at = all.start;
         while at < all.end {
             self.goes_on()?;
-            // Zeros above a snapshot are written, part by part.
+            // Zeros above a snapshot are written, part by part, where nothing says that there are some.
             let shares = self.table.as_ref().is_some_and(|table| table.shares.load(Relaxed));
             let most = if shares { ASK_MAX } else { ZEROES_MAX };
             let op = OpKind::WriteZeroes { unmap: true, fua: false };
             let part = Part { op, at, bytes: (all.end - at).min(most) };
             at += part.bytes;
+            if shares && self.is_zeros(&part) {
+                self.copy.done.fetch_add(part.bytes, Relaxed);
+                continue;
+            }
             let slot = self.slot()?;
             self.ask(slot, part);
         }
@@ -364,6 +375,12 @@ impl Copier {
             CopyWay::Export { .. } => "see whether there is room for the file, and begin again",
         };
         failed(format!("{what} the file, at byte {at}: {error}"), help)
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        self.shared.leave(&self.begun);
     }
 }
 
