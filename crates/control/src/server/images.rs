@@ -137,7 +137,7 @@ impl Server {
         let read_only = desired[Object::Volume].get(volume);
         if *way == Way::Import && read_only.is_some_and(|set| attr::volume::READ_ONLY.value(set)) {
             let what = format!("LU `{volume}` is read-only");
-            let help = format!("set it first: `trunkline volume set {volume} --read-only off`");
+            let help = format!("set it first: `trunkline volume set {volume} --read-only false`");
             return Err(ApiError::invalid(what).help(help));
         }
         let bytes = desired.lu_bytes(volume).ok_or_else(|| {
