@@ -28,6 +28,7 @@ use crate::copies::{Copy, CopyEnd, CopyJob, CopyWay};
 use crate::lane::ASK_MAX;
 use crate::post::{Answered, Ask, Inbox, LaneBox, Message};
 use crate::table::{Begun, Found, Shared, Table};
+use crate::thread::ask;
 use crate::{PoolError, PoolHandle};
 
 /// Requests under way.
@@ -159,6 +160,12 @@ impl Copier {
         let mut at = 0;
         while at < bytes {
             self.goes_on()?;
+            let held = self.next_held(at, bytes)?;
+            if held > at {
+                self.copy.done.fetch_add(held - at, Relaxed);
+                at = held;
+                continue;
+            }
             let part =
                 Part { op: OpKind::Read, at, bytes: (ASK_MAX - at % ASK_MAX).min(bytes - at) };
             at += part.bytes;
@@ -204,6 +211,18 @@ impl Copier {
         }
     }
 
+    /// Where something may be from there on, before this end; of the middle of a chunk that is not asked.
+    fn next_held(&self, at: u64, end: u64) -> Result<u64, CopyEnd> {
+        if !at.is_multiple_of(CHUNK_BYTES) {
+            return Ok(at);
+        }
+        let (shared, first) = (Arc::clone(&self.shared), (at / CHUNK_BYTES) as u32);
+        let which = (self.job.lu, first);
+        let held = ask(&self.inbox, |reply| Message::Holds(shared, which, reply));
+        let held = held.map_err(|_| closed())?;
+        Ok((u64::from(held) * CHUNK_BYTES).min(end))
+    }
+
     /// Whether a part of the LU is zeros without any look at PVs.
     fn is_zeros(&self, part: &Part) -> bool {
         let Some(table) = &self.table else { return false };
@@ -237,6 +256,14 @@ impl Copier {
             self.goes_on()?;
             // Zeros above a snapshot are written, part by part, where nothing says that there are some.
             let shares = self.table.as_ref().is_some_and(|table| table.shares.load(Relaxed));
+            if shares {
+                let held = self.next_held(at, all.end)?;
+                self.copy.done.fetch_add(held - at, Relaxed);
+                at = held;
+                if at == all.end {
+                    break;
+                }
+            }
             let most = if shares { ASK_MAX } else { ZEROES_MAX };
             let op = OpKind::WriteZeroes { unmap: true, fua: false };
             let part = Part { op, at, bytes: (all.end - at).min(most) };
@@ -300,7 +327,7 @@ impl Copier {
         match heard {
             true => self.copy.waits.store(false, Relaxed),
             false if self.is_left() => {
-                return Err(failed("the pool was closed", "open it, and begin again"));
+                return Err(closed());
             }
             false => self.copy.waits.store(self.shared.full.load(Relaxed), Relaxed),
         }
@@ -382,6 +409,10 @@ impl Drop for Copier {
     fn drop(&mut self) {
         self.shared.leave(&self.begun);
     }
+}
+
+fn closed() -> CopyEnd {
+    failed("the pool was closed", "open it, and begin again")
 }
 
 fn failed(what: impl Into<String>, help: &str) -> CopyEnd {

@@ -658,6 +658,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                         work.call_back(&from);
                     }
                 }
+                Message::Holds(of, (lu, first), reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.next_held(lu, first));
+                    }
+                }
                 Message::Core(of, request, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.core(request, reply);

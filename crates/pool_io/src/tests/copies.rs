@@ -234,3 +234,40 @@ fn one_whose_pool_is_not_served_any_more_ends() {
     let CopyEnd::Failed(error) = over(&pool, 1).unwrap_err() else { panic!("nobody stopped it") };
     assert!(error.to_string().contains("closed"), "{error}");
 }
+
+/// What is skipped unread is what is nowhere, in the LU and in each layer above it.
+#[test]
+fn what_lies_in_one_layer_alone_is_not_skipped() {
+    let place = Place::new(false, &[24]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (volume, known) = new_lu(&pool, SIZE);
+    let lu = number(&known);
+    let mut bench = TestBench::new(&*volume, MEMORY);
+    let mut expected = vec![vec![0; SIZE as usize]];
+    let mut numbers = Vec::new();
+    for (chunk, value) in [(1, 1), (2, 2), (0, 3), (3, 4)] {
+        let at = chunk * CHUNK_BYTES + 8192;
+        bench.write(at, &[value; 4096]).unwrap();
+        let mut whole = expected.last().unwrap().clone();
+        whole[at as usize..][..4096].fill(value);
+        expected.push(whole);
+        numbers.extend(layers::snapshot(&pool, &[lu]));
+    }
+    bench.close();
+    let to = place.folder.path().join("to");
+    for (number, expected) in numbers.iter().zip(&expected[1..]) {
+        whole(&pool, u64::from(*number), export(&pool, u64::from(*number), *number, &to));
+        assert!(read(&to) == *expected, "snapshot {number}");
+    }
+    whole(&pool, 100, export(&pool, 100, lu, &to));
+    assert!(read(&to) == expected[4]);
+    // An empty file lets the LU be zeros, and takes no more than that needs.
+    let before = allocated(&pool, lu);
+    let empty = place.folder.path().join("empty");
+    File::create(&empty).unwrap().set_len(SIZE).unwrap();
+    whole(&pool, 101, import(&pool, 101, lu, &empty));
+    whole(&pool, 102, export(&pool, 102, lu, &to));
+    assert!(read(&to) == expected[0]);
+    assert!(allocated(&pool, lu) <= before + 4, "{} after {before}", allocated(&pool, lu));
+}
