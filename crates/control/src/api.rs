@@ -62,6 +62,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::scrub))
         .routes(routes!(verbs::rollback))
         .routes(routes!(verbs::detach))
+        .routes(routes!(verbs::import))
+        .routes(routes!(verbs::export))
         .routes(routes!(verbs::check_seas))
         .routes(routes!(verbs::check_pools))
         .routes(routes!(verbs::trace))

@@ -5,10 +5,10 @@ use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
-    Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure,
-    FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv, OpeningStatus, PoolSpec,
-    PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status, UnitSpec, UnitStatus,
-    UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyAct, CopySpec,
+    CopyStatus, Failure, FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv,
+    OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status,
+    UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -39,6 +39,10 @@ pub struct Books {
     pub hung: BTreeSet<String>,
     /// It knows the first messages only.
     pub earlier: bool,
+    /// Copies of LUs from files and into files, by number; those that begin end at once but where they are to wait.
+    pub copies: BTreeMap<u64, CopyStatus>,
+    /// See there.
+    pub holds_copies: bool,
     /// How often it was asked for all that it has, and how many objects it was asked for by name.
     pub asked: (u64, u64),
 }
@@ -139,6 +143,7 @@ impl Books {
             Request::PutPool(spec) => self.put_pool(spec),
             Request::RemovePool { name } => self.remove_pool(&name),
             Request::Layout(spec) => return self.layout(&spec),
+            Request::Copy(spec) => self.copy(&spec),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
         if reply == Reply::Done {
@@ -249,6 +254,23 @@ impl Books {
             },
         }
         Reply::Done
+    }
+
+    fn copy(&mut self, spec: &CopySpec) -> Reply {
+        let over = !self.holds_copies;
+        if matches!(spec.act, CopyAct::Import { .. } | CopyAct::Export { .. }) {
+            let copied_bytes = if over { 1 << 20 } else { 1 << 10 };
+            let begun =
+                CopyStatus { planned_bytes: 1 << 20, copied_bytes, over, ..CopyStatus::default() };
+            self.copies.entry(spec.id).or_insert(begun);
+        }
+        let Some(now) = self.copies.get_mut(&spec.id) else {
+            return failure(FailureCode::NotFound, format!("no copy `{}`", spec.id));
+        };
+        if spec.act == CopyAct::Stop && !now.over {
+            (now.over, now.stopped) = (true, true);
+        }
+        Reply::Copy(Box::new(now.clone()))
     }
 
     fn remove_pool(&mut self, name: &str) -> Reply {
@@ -605,8 +627,14 @@ impl FakeDataPlane {
                 }
                 other => {
                     let mut books = self.books();
-                    if let (Request::PutAdapter(spec), false) = (other, fds.is_empty()) {
-                        books.passed.push(spec.name.clone());
+                    match other {
+                        Request::PutAdapter(spec) if !fds.is_empty() => {
+                            books.passed.push(spec.name.clone());
+                        }
+                        Request::Copy(spec) if !fds.is_empty() => {
+                            books.passed.push(format!("LU {}", spec.lu));
+                        }
+                        _ => {}
                     }
                     let reply = books.handle(other);
                     if let (Request::PutAdapter(spec), Reply::Done) = (other, &reply) {

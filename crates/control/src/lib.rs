@@ -19,6 +19,7 @@ pub mod error;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 pub mod hba;
+pub mod image;
 pub mod link;
 pub mod metrics;
 pub mod model;

@@ -252,6 +252,7 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Rollback(_) => (10, "roll LUs back"),
         Request::Detach(_) => (13, "detach LUs"),
         Request::Scrub(_) => (20, "scrub storage pools"),
+        Request::Copy(_) => (24, "import and export LUs"),
         Request::Layout(_) => (24, "say how an LU lies on its PVs"),
         Request::PutPool(spec) if spec.full != FullSpec::default() => {
             (24, "set space aside, slow writes, or let them fail where a pool is full")

@@ -6,6 +6,7 @@
 //! restart:                   Restarting ──────────► Done
 //! detach:                     Detaching ──────────► Done
 //! scrub:                      Scrubbing ──────────► Done
+//! import, export:  Importing, Exporting ──────────► Done
 //!                any of them ──failed, cancelled──► Cleaning ──clean──► Undone
 //! ```
 //!
@@ -19,10 +20,12 @@ pub use journal::{ENDED_MAX, Journal};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::image::Format;
 use crate::model::files::Made;
 use fabric::attribute::{Attributes, Object};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use utoipa::ToSchema;
 
 /// What kind of work it is.
@@ -39,6 +42,10 @@ pub enum Kind {
     Detach,
     /// All that is written in a storage pool is read from every PV that has it.
     Scrub,
+    /// An LU comes from a file.
+    Import,
+    /// An LU, or a snapshot of it, goes into a file.
+    Export,
 }
 
 impl Kind {
@@ -50,6 +57,8 @@ impl Kind {
             Kind::Restart => "restart",
             Kind::Detach => "detach",
             Kind::Scrub => "scrub",
+            Kind::Import => "import",
+            Kind::Export => "export",
         }
     }
 }
@@ -68,6 +77,10 @@ pub enum Step {
     Detaching,
     /// What is written in a pool is read.
     Scrubbing,
+    /// What a file holds is copied into an LU.
+    Importing,
+    /// What an LU holds is copied into a file.
+    Exporting,
     /// It was taken back; what is left of it is removed.
     Cleaning,
     /// It holds.
@@ -78,12 +91,14 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Step; 8] = [
+    pub const ALL: [Step; 10] = [
         Step::Copying,
         Step::Waiting,
         Step::Restarting,
         Step::Detaching,
         Step::Scrubbing,
+        Step::Importing,
+        Step::Exporting,
         Step::Cleaning,
         Step::Done,
         Step::Undone,
@@ -97,10 +112,20 @@ impl Step {
             Step::Restarting => "restarting",
             Step::Detaching => "detaching",
             Step::Scrubbing => "scrubbing",
+            Step::Importing => "importing",
+            Step::Exporting => "exporting",
             Step::Cleaning => "cleaning",
             Step::Done => "done",
             Step::Undone => "undone",
         }
+    }
+
+    /// Whether bytes are counted in it.
+    pub fn copies(self) -> bool {
+        matches!(
+            self,
+            Step::Copying | Step::Detaching | Step::Scrubbing | Step::Importing | Step::Exporting
+        )
     }
 
     /// Whether nothing happens any more.
@@ -157,6 +182,38 @@ pub enum Work {
         /// The number under which the data plane is asked.
         asked: u64,
     },
+    /// An LU comes from a file or goes into one.
+    Image(Image),
+}
+
+/// An LU and a file, of which one is to hold what the other does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// The LU's volume.
+    pub volume: String,
+    /// The file.
+    pub file: PathBuf,
+    /// From where to where.
+    pub way: Way,
+    /// How the file keeps what it holds.
+    pub format: Format,
+    /// Also while clients use the LU.
+    pub force: bool,
+    /// The number under which the data plane is asked.
+    pub asked: u64,
+}
+
+/// From where to where something is copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the file into the LU.
+    Import,
+    /// From the LU into the file.
+    Export {
+        /// The snapshot that is meant, if not the LU as it is.
+        snapshot: Option<String>,
+    },
 }
 
 /// An operation as it is kept.
@@ -201,6 +258,7 @@ impl Operation {
             Work::Restart { dataplane, .. } => vec![format!("{} {dataplane}", Object::DataPlane)],
             Work::Detach { volume, .. } => vec![format!("{} {volume}", Object::Volume)],
             Work::Scrub { pool, .. } => vec![format!("{} {pool}", Object::Pool)],
+            Work::Image(Image { volume, .. }) => vec![format!("{} {volume}", Object::Volume)],
         }
     }
 
@@ -208,7 +266,9 @@ impl Operation {
     pub fn touches(&self) -> impl Iterator<Item = (Object, &str)> {
         let (edits, files) = match &self.work {
             Work::Change { edits, files } => (edits.as_slice(), Some(files)),
-            Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } => (&[][..], None),
+            Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } | Work::Image(_) => {
+                (&[][..], None)
+            }
         };
         let files = files.into_iter().flat_map(BTreeMap::keys);
         let edited = edits.iter().map(|edit| (edit.object, edit.name.as_str()));
@@ -217,8 +277,7 @@ impl Operation {
 
     /// Whether it can still be undone.
     pub fn can_cancel(&self) -> bool {
-        matches!(self.step, Step::Copying | Step::Detaching | Step::Scrubbing)
-            || (self.step == Step::Waiting && !self.lasting)
+        self.step.copies() || (self.step == Step::Waiting && !self.lasting)
     }
 }
 
@@ -243,7 +302,7 @@ pub enum Carried {
 pub struct Facts {
     /// An earlier server began it.
     pub resumed: bool,
-    /// What became of the copying, the restart, the detaching or the scrub; none while it goes on.
+    /// What became of the copying, the restart, the detaching, the scrub, the import or the export; none while it goes on.
     pub finished: Option<Result<(), ApiError>>,
     /// How it stands with the data planes.
     pub carried: Carried,
@@ -270,6 +329,8 @@ pub enum Action {
     Detach,
     /// Scrub the pool, until that is done or somebody cancels it.
     Scrub,
+    /// Import or export the LU, until that is done or somebody cancels it.
+    Image,
     /// Nothing is stored yet: [`Step::Cleaning`].
     GiveUp(ApiError),
     /// Take the change back where nobody has made another of it; the step becomes [`Step::Cleaning`] with it.
@@ -285,6 +346,16 @@ pub enum Action {
 /// That an operation was cancelled.
 pub fn cancelled() -> ApiError {
     ApiError::new(Code::Failed, "it was cancelled").help("nothing of it is left")
+}
+
+/// … and that something is left of it.
+fn cancelled_import(operation: &Operation) -> ApiError {
+    let volume = match &operation.work {
+        Work::Image(Image { volume, .. }) => volume.as_str(),
+        _ => "",
+    };
+    let help = format!("LU `{volume}` holds a part of the file: import it again, or remove the LU");
+    ApiError::new(Code::Failed, "it was cancelled").help(help)
 }
 
 /// That a server ended in the middle.
@@ -318,14 +389,20 @@ pub fn next(operation: &Operation, facts: &Facts) -> Action {
         },
         Step::Cleaning if facts.clean => Action::End(Step::Undone, operation.error.clone()),
         Step::Cleaning => Action::Clean,
-        Step::Detaching | Step::Scrubbing if operation.cancelled => Action::GiveUp(cancelled()),
-        // Whoever began it: the data plane goes on, and is asked.
-        Step::Detaching | Step::Scrubbing => match &facts.finished {
-            None if operation.step == Step::Scrubbing => Action::Scrub,
-            None => Action::Detach,
-            Some(Ok(())) => Action::End(Step::Done, None),
-            Some(Err(error)) => Action::End(Step::Undone, Some(error.clone())),
-        },
+        Step::Importing if operation.cancelled => Action::GiveUp(cancelled_import(operation)),
+        step @ (Step::Detaching | Step::Scrubbing | Step::Importing | Step::Exporting) => {
+            match &facts.finished {
+                _ if operation.cancelled => Action::GiveUp(cancelled()),
+                // Whoever began it: the data plane goes on, and is asked.
+                None => match step {
+                    Step::Detaching => Action::Detach,
+                    Step::Scrubbing => Action::Scrub,
+                    _ => Action::Image,
+                },
+                Some(Ok(())) => Action::End(Step::Done, None),
+                Some(Err(error)) => Action::End(Step::Undone, Some(error.clone())),
+            }
+        }
         Step::Restarting => match &facts.finished {
             // A start of the server interrupts nobody.
             None if facts.resumed && facts.same_process => {

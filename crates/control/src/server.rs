@@ -17,6 +17,7 @@ mod edit;
 mod explain;
 mod files;
 mod hba;
+mod images;
 mod keep;
 mod links;
 mod logins;
@@ -44,6 +45,7 @@ pub use explain::{
     Explanation, LostFrames, PortExplanation, SleepView, TermView,
 };
 pub use files::FileAct;
+pub use images::ImageRequest;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};

@@ -37,10 +37,10 @@ use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
-use lasting::{Detached, Laid, RolledBack, Scrubbed};
+use lasting::{Copied, Detached, Laid, RolledBack, Scrubbed};
 use protocol::message::{
-    Account, Changes, DetachSpec, Failure, LayoutSpec, Reply, Request, RollbackSpec, ScrubSpec,
-    Selection, TraceReport, TraceSpec,
+    Account, Changes, CopySpec, DetachSpec, Failure, LayoutSpec, Reply, Request, RollbackSpec,
+    ScrubSpec, Selection, TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::planted;
@@ -50,7 +50,7 @@ use pulse::Pulse;
 use refusal::refusal;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -88,6 +88,8 @@ enum Command {
     Layout(LayoutSpec, Answer<Laid>),
     /// An LU is detached.
     Detach(DetachSpec, Answer<Detached>),
+    /// An LU comes from a file or goes into one.
+    Copy(CopySpec, Option<OwnedFd>, Answer<Copied>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -369,6 +371,9 @@ impl SupervisorThread {
             Command::Detach(spec, done) => {
                 let _ = done.send(self.detach(spec));
             }
+            Command::Copy(spec, file, done) => {
+                let _ = done.send(self.copy(spec, file));
+            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -393,9 +398,18 @@ impl SupervisorThread {
 
     /// Asks the data plane, which is there; nothing if it ended meanwhile and another is there now.
     fn ask(&mut self, request: &Request) -> Result<Option<Reply>, ApiError> {
+        self.ask_with(request, &[])
+    }
+
+    /// … with descriptors.
+    fn ask_with(
+        &mut self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Option<Reply>, ApiError> {
         self.connected()?;
         let Some(link) = &mut self.link else { return Err(gone()) };
-        match link.call(request, &[]) {
+        match link.call(request, fds) {
             Ok((reply, _)) => Ok(Some(reply)),
             Err(error) => {
                 self.lost(&error.to_string());

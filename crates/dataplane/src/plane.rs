@@ -310,6 +310,7 @@ impl Plane {
             Request::Detach(spec) => self.detach(&spec),
             Request::Scrub(spec) => self.scrub(&spec),
             Request::Layout(spec) => self.layout(&spec),
+            Request::Copy(spec) => self.copy(&spec, fds),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::ResetMarks { name } => self.reset_marks(&name),

@@ -16,6 +16,7 @@
 //! - `Shadow` (`shadow.rs`): which blocks of each chunk are written, in a file of a tmpfs, which the next process finds. The thread writes it before anybody is answered, so that
 //!   the death of the process loses nothing that was answered.
 //! - `Begun` (`table.rs`): what channels have begun, by epoch. A chunk is given out again when all that was begun before the chunk was let go is over.
+//! - [`PoolHandle::begin_copy`]: a whole LU comes from a file or goes into one, by a thread of its own (`copier.rs`), which asks as lanes do.
 //!
 //! # A PV
 //!
@@ -35,6 +36,8 @@
 
 mod away;
 mod chain;
+mod copier;
+mod copies;
 mod engine;
 mod findings;
 mod lane;
@@ -57,6 +60,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use copies::{CopyEnd, CopyJob, CopyView, CopyWay};
 pub use findings::{ChecksView, ScrubView};
 pub use rescue::{Rescued, rescue};
 pub use still::still;

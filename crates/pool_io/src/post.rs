@@ -169,6 +169,10 @@ pub(crate) enum Message {
     Taken(Arc<Shared>, u32),
     /// What holds where it is full, or nearly so; LUs for whose reserve there is no room are told, if somebody waits for that, and else get it.
     WhenFull(Arc<Shared>, FullSpec, Option<ReplyTo<Vec<u32>>>),
+    /// Requests of a lane that wait for space are not to any more.
+    CallBack(Arc<Shared>, Arc<LaneBox>),
+    /// The first chunk of an LU or a snapshot from this one on that may hold something; not too far away.
+    Holds(Arc<Shared>, (u32, u32), ReplyTo<u32>),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.

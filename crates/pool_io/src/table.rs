@@ -26,6 +26,7 @@ use pool::{ChunkId, KeptPart, LuSpace, PvSpace, Shown, Way};
 
 use crate::away::Pause;
 use crate::chain::{Chain, Space};
+use crate::copies::Copies;
 use crate::findings::ChecksView;
 use crate::shadow::Shadow;
 use crate::traffic::{Meters, Traffic};
@@ -236,6 +237,8 @@ pub(crate) struct Shared {
     /// Writes wait for space.
     pub(crate) full: AtomicBool,
     view: Mutex<PoolView>,
+    /// LUs that come from files or go into them.
+    pub(crate) copies: Mutex<Copies>,
 }
 
 /// See [`Shared`].
@@ -388,6 +391,7 @@ impl Shared {
             lanes: Mutex::default(),
             full: AtomicBool::new(false),
             view: Mutex::default(),
+            copies: Mutex::default(),
         }
     }
 

@@ -13,6 +13,7 @@ use spec::{FileIdentity, FullLuSpec, FullSpec, LuSpec, PoolSpec};
 use crate::{PoolHandle, Pools};
 
 mod coalesce;
+mod copies;
 mod counted;
 mod hangs;
 mod layers;

@@ -376,7 +376,7 @@ impl PoolHandle {
     }
 
     /// An LU of the pool, which may be made first.
-    fn lu(&self, wanted: Wanted) -> Result<Result<Arc<Table>, Fault>, PoolError> {
+    pub(crate) fn lu(&self, wanted: Wanted) -> Result<Result<Arc<Table>, Fault>, PoolError> {
         let shared = Arc::clone(&self.shared);
         ask(&self.inbox, |reply| Message::Lu(shared, wanted, reply))
     }
@@ -531,6 +531,10 @@ impl PoolHandle {
                     format!("{what} is in use: clients would go on with what they remember of it");
                 return Err(PoolError::new(what, "stop its clients, or use --force"));
             }
+            if self.is_copied(*lu) {
+                let help = "wait for the end of that: see `trunkline operation list`";
+                return Err(PoolError::new(format!("LU {lu} is being copied"), help));
+            }
         }
         let (lus, snapshots): (Vec<u32>, Vec<u32>) = lus.iter().copied().unzip();
         let request = Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) };
@@ -580,6 +584,7 @@ impl PoolHandle {
 
     /// Closes it, when what is under way is done. Its LUs' volumes must be gone by then.
     pub fn close(self) {
+        self.close_copies();
         let shared = self.shared;
         shared.closes();
         // Without the thread it is closed.
@@ -629,6 +634,16 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::WhenFull(of, what, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.when_full(&what, reply);
+                    }
+                }
+                Message::CallBack(of, from) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        work.call_back(&from);
+                    }
+                }
+                Message::Holds(of, (lu, first), reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.next_held(lu, first));
                     }
                 }
                 Message::Core(of, request, reply) => {

@@ -1,6 +1,7 @@
 //! Requests and replies. The specifications in them are those of [`spec`].
 
 mod changes;
+mod copy;
 mod found;
 mod scsi;
 mod seen;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use changes::{Account, Changes, Delta, Named, Selection};
+pub use copy::{CopyAct, CopySpec, CopyStatus};
 pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use seen::{LayoutSpec, LayoutStatus, OnPv, TrafficStatus};
@@ -37,7 +39,7 @@ pub const VERSION: u32 = 2;
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
 /// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
-/// ([`LuStatus::paused`]).
+/// ([`LuStatus::paused`]); [`Request::Copy`].
 pub const MINOR: u32 = 24;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -106,6 +108,8 @@ pub enum Request {
     Scrub(ScrubSpec),
     /// Asks for [`Reply::Layout`]: how what an LU has lies on the PVs of its pool.
     Layout(LayoutSpec),
+    /// Copies a whole LU from a file or into one, which goes on by itself: asks for [`Reply::Copy`]. The file's descriptor comes with it.
+    Copy(CopySpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
     /// another network or interface.
     PutUplink(UplinkSpec),
@@ -168,6 +172,8 @@ pub enum Reply {
     Scrub(Box<ScrubStatus>),
     /// To [`Request::Layout`].
     Layout(Box<LayoutStatus>),
+    /// To [`Request::Copy`]: it goes on, or is over.
+    Copy(Box<CopyStatus>),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.

@@ -132,6 +132,7 @@ fn the_page_has_every_message() {
         | Request::Detach(_)
         | Request::Scrub(_)
         | Request::Layout(_)
+        | Request::Copy(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
@@ -154,6 +155,7 @@ fn the_page_has_every_message() {
         | Reply::Progress(_)
         | Reply::Scrub(_)
         | Reply::Layout(_)
+        | Reply::Copy(_)
         | Reply::Stats
         | Reply::Error(_) => (),
     };
@@ -171,6 +173,7 @@ fn the_page_has_every_message() {
         "remove_pool",
         "detach",
         "scrub",
+        "copy",
         "put_uplink",
         "remove_uplink",
         "reset_marks",

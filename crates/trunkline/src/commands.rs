@@ -4,6 +4,7 @@ pub(crate) mod dataplane;
 pub(crate) mod events;
 pub(crate) mod filter;
 pub(crate) mod groups;
+mod images;
 pub(crate) mod lists;
 pub(crate) mod logins;
 mod lu_layout;

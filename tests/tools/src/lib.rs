@@ -76,6 +76,7 @@ pub const TOOLS: &[Tool] = &[
     tool("mkfs.ext4", "e2fsprogs", User::Guest),
     tool("mount", "mount", User::Host),
     tool("nsenter", "util-linux", User::Host),
+    tool("qemu-img", "qemu-utils", User::Host),
     tool("qemu-storage-daemon", "qemu-system-common qemu-utils", User::Host),
     tool("qemu-system-x86_64", "qemu-system-x86", User::Host),
     tool("ranlib", "binutils", User::Build),

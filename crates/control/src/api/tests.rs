@@ -5,6 +5,7 @@ mod bodies;
 mod clients;
 mod files;
 mod hba;
+mod images;
 mod matching;
 mod networks;
 mod operations;

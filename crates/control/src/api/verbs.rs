@@ -2,10 +2,12 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Path, Query};
 use crate::error::ApiError;
+use crate::image::Format;
 use crate::model::seas::findings;
+use crate::operation::Way;
 use crate::server::{
-    ChangeOptions, Expected, Explanation, FileAct, PoolExplanation, PortExplanation, Server,
-    TraceQuery, TraceView,
+    ChangeOptions, Expected, Explanation, FileAct, ImageRequest, PoolExplanation, PortExplanation,
+    Server, TraceQuery, TraceView,
 };
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +15,7 @@ use axum::http::StatusCode;
 use fabric::attribute::{Object, Value, attr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -202,6 +205,66 @@ pub(super) async fn scrub(
 ) -> Answer<DoneView> {
     let ChangeOptions { dry_run, wait, .. } = query.options();
     Ok(Json(server.scrub_pool(name, dry_run, wait).await?.into()))
+}
+
+/// A file that an LU comes from.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Import {
+    /// Its absolute path.
+    #[schema(value_type = String)]
+    file: PathBuf,
+    /// How it keeps what it holds; found out where it is left out.
+    format: Option<Format>,
+}
+
+/// An LU holds what a file holds, and zeros behind that. What was in it is gone.
+///
+/// It is an operation that can be cancelled: then the LU holds a part. Refused without `force` while clients use the LU: they would go on with what they remember of it.
+#[utoipa::path(post, path = "/v1/volumes/{name}/import", tag = "volume", operation_id = "import_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of a volume of the kind `lu`")),
+    request_body = Import,
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn import(
+    State(server): State<Arc<Server>>,
+    Path(volume): Path<String>,
+    Query(query): Query<ChangeQuery>,
+    Body(Import { file, format }): Body<Import>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, wait, allow, .. } = query.options();
+    let asked = ImageRequest { volume, file, format, way: Way::Import };
+    Ok(Json(server.image_lu(asked, (allow.force, dry_run, wait)).await?.into()))
+}
+
+/// A file that an LU goes into.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Export {
+    /// Its absolute path, where nothing is.
+    #[schema(value_type = String)]
+    file: PathBuf,
+    /// A snapshot of the LU that is meant, rather than the LU as it is.
+    snapshot: Option<String>,
+    /// How it keeps what it holds; `raw` where it is left out.
+    format: Option<Format>,
+}
+
+/// A new file holds what an LU holds, or a snapshot of it. It has holes where there are zeros.
+///
+/// It is an operation that can be cancelled: then there is no file. Refused without `force` while clients use the LU and no snapshot is named: what they write meanwhile may be in it or not.
+#[utoipa::path(post, path = "/v1/volumes/{name}/export", tag = "volume", operation_id = "export_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of a volume of the kind `lu`")),
+    request_body = Export,
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn export(
+    State(server): State<Arc<Server>>,
+    Path(volume): Path<String>,
+    Query(query): Query<ChangeQuery>,
+    Body(Export { file, snapshot, format }): Body<Export>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, wait, allow, .. } = query.options();
+    let asked = ImageRequest { volume, file, format, way: Way::Export { snapshot } };
+    Ok(Json(server.image_lu(asked, (allow.force, dry_run, wait)).await?.into()))
 }
 
 /// LUs of a snapshot.

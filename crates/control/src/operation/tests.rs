@@ -57,6 +57,14 @@ fn operation(kind: Kind, lasting: bool) -> Operation {
             (Step::Restarting, work)
         }
         Kind::Detach => (Step::Detaching, Work::Detach { volume: "lu0".to_owned(), asked: 1 }),
+        Kind::Import | Kind::Export => {
+            let (way, step) = match kind {
+                Kind::Import => (Way::Import, Step::Importing),
+                _ => (Way::Export { snapshot: None }, Step::Exporting),
+            };
+            let (volume, file, format) = ("lu0".to_owned(), "/f".into(), Format::Raw);
+            (step, Work::Image(Image { volume, file, way, format, force: false, asked: 1 }))
+        }
         Kind::Scrub => (Step::Scrubbing, Work::Scrub { pool: "p0".to_owned(), asked: 1 }),
         kind => {
             let step = if kind == Kind::Copy { Step::Copying } else { Step::Waiting };
@@ -101,8 +109,10 @@ fn act(
             (world.process, world.restarts) = (world.process + 1, world.restarts + 1);
             facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
         }
-        Action::Detach | Action::Scrub if matches!(event, Event::Opening) => world.copies = true,
-        Action::Detach | Action::Scrub => {
+        Action::Detach | Action::Scrub | Action::Image if matches!(event, Event::Opening) => {
+            world.copies = true
+        }
+        Action::Detach | Action::Scrub | Action::Image => {
             (world.copies, world.apart) = (false, world.apart || !fails);
             facts.finished = Some(if fails { Err(error()) } else { Ok(()) });
         }
@@ -124,11 +134,12 @@ fn act(
 proptest! {
     #[test]
     fn an_operation_ends_whatever_happens_and_says_what_is_there(
-        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart), Just(Kind::Detach), Just(Kind::Scrub)],
+        kind in prop_oneof![Just(Kind::Change), Just(Kind::Copy), Just(Kind::Restart), Just(Kind::Detach), Just(Kind::Scrub),
+            Just(Kind::Import), Just(Kind::Export)],
         lasting: bool,
         events in proptest::collection::vec(event(), 0..40),
     ) {
-        let lasting = lasting && !matches!(kind, Kind::Restart | Kind::Detach | Kind::Scrub);
+        let lasting = lasting && matches!(kind, Kind::Change | Kind::Copy);
         let mut operation = operation(kind, lasting);
         let mut world = World { stored: kind == Kind::Change, process: 1, ..World::default() };
         let mut facts = Facts::default();
@@ -163,10 +174,10 @@ proptest! {
         match (kind, operation.step) {
             (Kind::Restart, Step::Done) => prop_assert_eq!(world.process, 2),
             (Kind::Restart, _) => prop_assert!(operation.error.is_some()),
-            (Kind::Detach | Kind::Scrub, Step::Done) => {
+            (Kind::Detach | Kind::Scrub | Kind::Import | Kind::Export, Step::Done) => {
                 prop_assert!(world.apart && !world.copies && !cancelled_in_time, "{operation:?}");
             }
-            (Kind::Detach | Kind::Scrub, _) => {
+            (Kind::Detach | Kind::Scrub | Kind::Import | Kind::Export, _) => {
                 prop_assert!(!world.copies, "the data plane goes on: {operation:?}");
                 prop_assert!(operation.error.is_some(), "it says why");
             }

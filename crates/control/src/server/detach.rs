@@ -53,7 +53,11 @@ impl Server {
     }
 
     /// Whose data plane is asked, and for what.
-    fn parting(&self, name: &str, id: u64) -> Result<(Arc<Supervisor>, DetachSpec), ApiError> {
+    pub(super) fn parting(
+        &self,
+        name: &str,
+        id: u64,
+    ) -> Result<(Arc<Supervisor>, DetachSpec), ApiError> {
         let desired = self.desired();
         let set = desired[Object::Volume]
             .get(name)

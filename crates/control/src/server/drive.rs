@@ -130,6 +130,7 @@ impl Server {
                 Action::Restart => facts.finished = Some(self.restart(&operation).await),
                 Action::Detach => facts.finished = self.detach(&operation, facts.resumed).await,
                 Action::Scrub => facts.finished = self.scrub(&operation, facts.resumed).await,
+                Action::Image => facts.finished = self.image(&operation, facts.resumed).await,
                 Action::Tell => {
                     let early = self.asks_before_it_is_known(&operation);
                     told = self.tell(Some(concerned)).await;
@@ -177,9 +178,12 @@ impl Server {
                         return Err(why.help(help));
                     }
                 }
-                Action::Clean if matches!(operation.kind, Kind::Detach | Kind::Scrub) => {
+                Action::Clean if !matches!(operation.kind, Kind::Change | Kind::Copy) => {
                     // All was copied, or read, before that was known: what is done is done.
-                    if self.stop_detach(&operation).await || self.stop_scrub(&operation).await {
+                    if self.stop_detach(&operation).await
+                        || self.stop_scrub(&operation).await
+                        || self.stop_image(&operation).await
+                    {
                         self.finish(id, Step::Done, None, facts.resumed).await;
                     }
                     facts.clean = true;

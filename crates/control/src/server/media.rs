@@ -39,7 +39,7 @@ fn new_media<'a>(
 fn copies(operation: &Operation) -> impl Iterator<Item = (&String, &Attributes)> {
     let edits = match &operation.work {
         Work::Change { edits, .. } => edits.as_slice(),
-        Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } => &[],
+        Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } | Work::Image(_) => &[],
     };
     let new = edits.iter().filter(|edit| edit.object == Object::Medium && edit.before.is_none());
     let new = new.filter_map(|edit| Some((&edit.name, edit.after.as_ref()?)));
@@ -158,7 +158,7 @@ impl Server {
     }
 }
 
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(path = %path.display(), %error, "a file of no more use stays");

@@ -40,6 +40,8 @@ pub(super) struct Live {
     pub(super) copied: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) cancelled: AtomicBool,
+    /// What it was to make has its name.
+    pub(super) settled: AtomicBool,
     /// What it has changed, and what that names: nobody else changes these by name meanwhile.
     footprint: BTreeSet<Key>,
 }
@@ -240,7 +242,7 @@ impl Registry {
 
 fn progress(operation: &Operation, live: Option<&Live>) -> Progress {
     let bytes = live.map_or(0, |live| live.bytes.load(Ordering::Relaxed));
-    if matches!(operation.step, Step::Copying | Step::Detaching | Step::Scrubbing) && bytes > 0 {
+    if operation.step.copies() && bytes > 0 {
         let done = live.map_or(0, |live| live.copied.load(Ordering::Relaxed)).min(bytes);
         return Progress { done, total: bytes, unit: "bytes".to_owned() };
     }

@@ -3,9 +3,13 @@
 use super::{Command, Supervisor, SupervisorThread, gone};
 use crate::error::ApiError;
 use protocol::message::{
-    DetachSpec, Failure, LayoutSpec, LayoutStatus, ProgressStatus, Reply, Request, RollbackSpec,
-    ScrubSpec, ScrubStatus,
+    CopySpec, CopyStatus, DetachSpec, Failure, LayoutSpec, LayoutStatus, ProgressStatus, Reply,
+    Request, RollbackSpec, ScrubSpec, ScrubStatus,
 };
+use std::os::fd::{AsFd, OwnedFd};
+
+/// How far a copy of an LU from a file or into one is, or what became of it.
+pub(super) type Copied = Result<Result<CopyStatus, Failure>, ApiError>;
 
 /// What became of a rollback so far.
 pub(super) type RolledBack = Result<Result<(), Failure>, ApiError>;
@@ -41,9 +45,24 @@ impl Supervisor {
         let command = |done| Command::Detach(spec, done);
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
+
+    /// Copies an LU from a file or into one, which comes with that, or has that end, or asks how far it is.
+    pub async fn copy(&self, spec: CopySpec, file: Option<OwnedFd>) -> Copied {
+        let command = |done| Command::Copy(spec, file, done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
 }
 
 impl SupervisorThread {
+    pub(super) fn copy(&mut self, spec: CopySpec, file: Option<OwnedFd>) -> Copied {
+        let file = file.as_ref().map(AsFd::as_fd);
+        match self.ask_with(&Request::Copy(spec), file.as_slice())? {
+            Some(Reply::Error(failure)) => Ok(Err(failure)),
+            Some(Reply::Copy(now)) => Ok(Ok(*now)),
+            Some(_) | None => Err(gone()),
+        }
+    }
+
     pub(super) fn rollback(&mut self, spec: RollbackSpec) -> RolledBack {
         match self.ask(&Request::Rollback(spec))? {
             Some(Reply::Error(failure)) => Ok(Err(failure)),

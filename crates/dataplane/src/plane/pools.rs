@@ -1,6 +1,7 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
 mod checks;
+mod copies;
 mod seen;
 
 use std::collections::BTreeMap;
@@ -207,6 +208,7 @@ impl Kit {
             open.handle.close();
             return Ok(());
         }
+        open.handle.end_copies(|lu| spec.doomed.contains(&lu));
         let used = self.state().lus_of(&spec.name);
         if let Some((number, volume)) = used.iter().find(|(number, _)| spec.doomed.contains(number))
         {

@@ -249,6 +249,24 @@ impl Pool {
         (!self.is_unread(&chain)).then_some(chain)
     }
 
+    /// Whether nothing is in a chunk of an LU or a snapshot, as far as that is known without any read: then it reads as zeros.
+    pub fn has_nothing(&self, lu: u32, vchunk: u32) -> bool {
+        let serves = self.serves(lu) && !self.cuts.is_of(lu);
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| serves) else { return false };
+        if known.beneath == 0 {
+            return self.shown(lu, vchunk).way == Way::Zeros;
+        }
+        let chain = self.tables.chain(lu);
+        let has_nothing = |space: &u32| match self.tables.is_layer(*space) {
+            true => self.kept_parts(*space, vchunk).is_empty(),
+            // The LU may have grown since there was that space.
+            false => {
+                vchunk >= self.chunks_in(*space) || self.shown(*space, vchunk).beneath == Way::Zeros
+            }
+        };
+        !self.is_unread(&chain) && chain.iter().all(has_nothing)
+    }
+
     /// Chunks that an LU, a layer, or the space of an LU has.
     pub fn chunks_in(&self, space: u32) -> u32 {
         self.tables.lus.get(&space).map_or(0, |space| space.chunks)

@@ -605,6 +605,11 @@ impl Pool {
         pieces.map(|piece| (piece.tag, lu(piece))).collect()
     }
 
+    /// Requests that wait, because there is no space or although there is.
+    pub fn waiting_requests(&self) -> BTreeSet<u64> {
+        self.full.pieces(|_| true).map(|piece| piece.tag).collect()
+    }
+
     /// Whether something waits for space in an LU or a layer.
     pub(super) fn full_of(&self, space: u32) -> bool {
         self.full.pieces(|_| true).any(|piece| piece.key.0 == space)

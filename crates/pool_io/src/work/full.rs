@@ -138,12 +138,12 @@ impl Work {
         }
         let slowed = self.core.slowed() > 0;
         let next = self.full.tiers.values().map(Throttle::next).filter(|_| slowed).min();
-        let over = self.call_back(now);
+        let over = self.end_pauses(now);
         self.full.due = next.into_iter().chain(over).min();
     }
 
     /// Calls back what has waited for space long enough. When the next has.
-    fn call_back(&mut self, now: Instant) -> Option<Instant> {
+    fn end_pauses(&mut self, now: Instant) -> Option<Instant> {
         if self.full.pauses.is_empty() || self.core.paused() == 0 {
             self.full.since.clear();
             return None;

@@ -57,6 +57,10 @@ pub(crate) enum Verb {
     MoveLu(String, String, How),
     /// LUs share nothing any more.
     DetachLus(pools::DetachArgs),
+    /// An LU comes from a file.
+    ImportLu(Box<pools::ImportArgs>),
+    /// An LU goes into a file.
+    ExportLu(Box<pools::ExportArgs>),
     /// Storage pools are read.
     ScrubPools(pools::DetachArgs),
     /// A new LU of what a snapshot holds.

@@ -4,9 +4,11 @@ use super::objects::{ObjectCommand, Verb, VolumeVerb};
 use super::{How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs, ShowArgs};
 use crate::commands::filter;
 use crate::commands::groups::Act;
-use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
+use control::image::Format;
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, Value, attr};
+use std::path::PathBuf;
 
 /// What an argument is called that is the name of a failure group.
 pub(super) const FAILGRP: &str = "failgrp";
@@ -52,6 +54,19 @@ Examples:
   trunkline lu detach test0 --no-wait
   trunkline operation cancel 12")]
     Detach(DetachArgs),
+    /// Let an LU hold what a file holds, raw or qcow2, and zeros behind that; what was in it is gone. With --pool the LU is made first, as large as what the file holds
+    #[command(after_help = "\
+Examples:
+  trunkline lu import lu0 /srv/images/debian.raw
+  trunkline lu import guest7 /srv/images/debian.qcow2 --pool p0
+  trunkline lu import lu0 /srv/images/debian.raw --no-wait")]
+    Import(ImportArgs),
+    /// Let a new file hold what an LU holds, or a snapshot of it, with holes where there are zeros
+    #[command(after_help = "\
+Examples:
+  trunkline lu export lu0 /srv/images/lu0.raw --snapshot nightly
+  trunkline lu export lu0 /srv/images/lu0.qcow2 --snapshot nightly --format qcow2")]
+    Export(ExportArgs),
     /// Change the size of an LU; running guests see it at once
     #[command(after_help = "\
 Examples:
@@ -117,6 +132,64 @@ pub(crate) struct DetachArgs {
     /// Do not wait until it is done: print the number of the operation
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+/// How a file keeps what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImageFormat {
+    /// As it is
+    Raw,
+    /// As QEMU does; `qemu-img` converts
+    Qcow2,
+}
+
+impl From<ImageFormat> for Format {
+    fn from(format: ImageFormat) -> Format {
+        match format {
+            ImageFormat::Raw => Format::Raw,
+            ImageFormat::Qcow2 => Format::Qcow2,
+        }
+    }
+}
+
+/// What comes from a file.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The LU
+    pub(crate) name: String,
+    /// The file, which the server reads
+    pub(crate) file: PathBuf,
+    /// How it keeps what it holds; else that is seen
+    #[arg(long)]
+    pub(crate) format: Option<ImageFormat>,
+    /// Make the LU first, cut from this storage pool
+    #[arg(long, value_name = "POOL")]
+    pub(crate) pool: Option<String>,
+    /// Of a new LU: set all of its space aside now
+    #[arg(long, requires = "pool")]
+    pub(crate) thick: bool,
+    /// Of a new LU: the tier of the pool that it is cut from
+    #[arg(long, value_name = "TIER", requires = "pool")]
+    pub(crate) tier: Option<String>,
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// What goes into a file.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The LU
+    pub(crate) name: String,
+    /// The file, which the server makes: nothing may be there
+    pub(crate) file: PathBuf,
+    /// A snapshot of the LU, rather than the LU as it is
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Option<String>,
+    /// How it keeps what it holds; else raw
+    #[arg(long)]
+    pub(crate) format: Option<ImageFormat>,
+    #[command(flatten)]
+    pub(crate) how: How,
 }
 
 #[derive(Debug, Args)]
@@ -427,6 +500,8 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             LuVerb::Explain(NameArg { name }) => Verb::ExplainLu(name),
             LuVerb::Clone { new, snapshot, size } => Verb::CloneLu(new, snapshot, size),
             LuVerb::Detach(args) => Verb::DetachLus(args),
+            LuVerb::Import(args) => Verb::ImportLu(Box::new(args)),
+            LuVerb::Export(args) => Verb::ExportLu(Box::new(args)),
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Move { name, tier, how } => Verb::MoveLu(name, tier, how),
             LuVerb::Remove(args) => Verb::Remove(args),
@@ -450,16 +525,26 @@ fn adopt(pool: &str, number: u32, name: String, how: How) -> Verb {
 }
 
 fn create(LuArgs { new, pool, size, thick, checksums, tier }: LuArgs) -> Verb {
+    Verb::Create(new, attributes(&pool, &size, (thick, checksums), tier.as_deref()))
+}
+
+/// The attributes of a new LU.
+pub(crate) fn attributes(
+    pool: &str,
+    size: &str,
+    (thick, checksums): (bool, bool),
+    tier: Option<&str>,
+) -> Attributes {
     let mut attributes = Attributes::new();
     let text = |value: &str| Value::Text(value.to_owned());
     let named = [
         (attr::volume::KIND.name, text(VolumeKind::Lu.word())),
-        (attr::volume::POOL.name, text(&pool)),
-        (attr::volume::SIZE.name, text(&size)),
+        (attr::volume::POOL.name, text(pool)),
+        (attr::volume::SIZE.name, text(size)),
     ];
     attributes.extend(named.map(|(name, value)| (name.to_owned(), value)));
     if let Some(tier) = tier {
-        attributes.insert(attr::volume::TIER.name.to_owned(), text(&tier));
+        attributes.insert(attr::volume::TIER.name.to_owned(), text(tier));
     }
     if thick {
         attributes.insert(attr::volume::THICK.name.to_owned(), Value::Switch(true));
@@ -467,5 +552,5 @@ fn create(LuArgs { new, pool, size, thick, checksums, tier }: LuArgs) -> Verb {
     if checksums {
         attributes.insert(attr::volume::CHECKSUMS.name.to_owned(), Value::Switch(true));
     }
-    Verb::Create(new, attributes)
+    attributes
 }

@@ -3,7 +3,8 @@
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{
-    dataplane, events, groups, logins, pool_top, pools, rescue, snapshots, tiers, top, trace, wait,
+    dataplane, events, groups, images, logins, pool_top, pools, rescue, snapshots, tiers, top,
+    trace, wait,
 };
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
@@ -93,6 +94,8 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::ScrubPools(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "scrub")
         }
+        Verb::ImportLu(args) => images::import(global, *args),
+        Verb::ExportLu(args) => images::export(global, *args),
         Verb::CloneLu(new, snapshot, size) => {
             snapshots::clone(global, &new, &snapshot, size.as_deref())
         }

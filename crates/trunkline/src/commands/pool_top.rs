@@ -430,6 +430,8 @@ mod tests {
             free_bytes: 1 << 40,
             full_in_s: Some(12 * 86_400),
             paused: 2,
+            slowed: 0,
+            slows: false,
             pvs: 2,
             lus: 2,
         };

@@ -336,7 +336,7 @@ async fn a_pool_gets_no_second_failure_group_later_and_keeps_the_one_it_has() {
     assert!(code == 400 && told.to_string().contains("is not mirrored, and cannot be"), "{told}");
 }
 
-fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
+pub(super) fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
     LuStatus {
         number,
         bytes: 1 << 30,
