@@ -371,6 +371,31 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_by_which_nothing_was_sent_gets_nothing() {
+        let network = Networks::default().named("net");
+        let port = network.join("client", 3);
+        network.set(&port, Some(PortSpec::access(Vid::new(1).unwrap())), None);
+        let mut replica = Replica::new(&network, 0);
+        replica.catch_up();
+        let mut pairs = || {
+            [0, 1, 2, 4].map(|number| match replica.way_to(port.id, number) {
+                Some(Way::Here(_, pair) | Way::Away(_, pair)) => Some(pair),
+                None => None,
+            })
+        };
+        assert_eq!(pairs(), [None; 4]);
+        port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
+        // The first one alone needs to have sent nothing.
+        assert_eq!(pairs(), [Some(0); 4]);
+        port.pairs[1].sent.store(true, Relaxed);
+        assert_eq!(pairs(), [Some(0), Some(1), Some(0), Some(1)]);
+        port.pairs[1].open.store(false, Relaxed);
+        assert_eq!(pairs(), [Some(0); 4]);
+        port.pairs[0].open.store(false, Relaxed);
+        assert_eq!(pairs(), [None; 4]);
+    }
+
+    #[test]
     fn a_channel_that_has_no_room_for_what_others_hear_of_groups_withholds_nothing() {
         const SECOND_NS: u64 = 1_000_000_000;
         let sizes = Sizes { macs: 8, age_s: 300, groups: 8, claims: 8, seed: 7 };
