@@ -130,6 +130,9 @@ fn a_copy_goes_on_over_deaths_and_ends_with_its_lu() {
     assert_eq!(shown(&server, id)["progress"]["total"], 40 * CHUNK);
     kill_plane(&server);
     waits(&server);
+    // One that ends in good order ends its copies first.
+    server.ok("dataplane restart main");
+    waits(&server);
     server.kill();
     server.serve(&[]);
     waits(&server);
