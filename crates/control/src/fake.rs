@@ -1,14 +1,16 @@
 //! A data plane without I/O: it keeps the books, holds to the rules, and speaks `protocol` over a
 //! real socket. For tests, here and in the command line.
 
+mod copies;
+
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
-    Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyAct, CopySpec,
-    CopyStatus, Failure, FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv,
-    OpeningStatus, PoolSpec, PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status,
-    UnitSpec, UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyStatus,
+    Failure, FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv, OpeningStatus,
+    PoolSpec, PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status, UnitSpec,
+    UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -254,23 +256,6 @@ impl Books {
             },
         }
         Reply::Done
-    }
-
-    fn copy(&mut self, spec: &CopySpec) -> Reply {
-        let over = !self.holds_copies;
-        if matches!(spec.act, CopyAct::Import { .. } | CopyAct::Export { .. }) {
-            let copied_bytes = if over { 1 << 20 } else { 1 << 10 };
-            let begun =
-                CopyStatus { planned_bytes: 1 << 20, copied_bytes, over, ..CopyStatus::default() };
-            self.copies.entry(spec.id).or_insert(begun);
-        }
-        let Some(now) = self.copies.get_mut(&spec.id) else {
-            return failure(FailureCode::NotFound, format!("no copy `{}`", spec.id));
-        };
-        if spec.act == CopyAct::Stop && !now.over {
-            (now.over, now.stopped) = (true, true);
-        }
-        Reply::Copy(Box::new(now.clone()))
     }
 
     fn remove_pool(&mut self, name: &str) -> Reply {

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use crate::copies::{Copy, CopyEnd, CopyJob, CopyWay};
 use crate::lane::ASK_MAX;
-use crate::post::{Answered, Ask, Inbox, LaneBox, Message};
+use crate::post::{Answered, Ask, Inbox, LaneBox, Message, OfCopy};
 use crate::table::{Begun, Found, Shared, Table};
 use crate::thread::ask;
 use crate::{PoolError, PoolHandle};
@@ -218,7 +218,7 @@ impl Copier {
         }
         let (shared, first) = (Arc::clone(&self.shared), (at / CHUNK_BYTES) as u32);
         let which = (self.job.lu, first);
-        let held = ask(&self.inbox, |reply| Message::Holds(shared, which, reply));
+        let held = ask(&self.inbox, |reply| Message::OfCopy(shared, OfCopy::Holds(which, reply)));
         let held = held.map_err(|_| closed())?;
         Ok((u64::from(held) * CHUNK_BYTES).min(end))
     }
@@ -391,7 +391,7 @@ impl Copier {
     fn drain(&mut self) {
         while self.under_way > 0 && !self.is_left() {
             let (shared, answers) = (Arc::clone(&self.shared), Arc::clone(&self.answers));
-            self.inbox.post(Message::CallBack(shared, answers));
+            self.inbox.post(Message::OfCopy(shared, OfCopy::CallBack(answers)));
             self.hear();
         }
     }

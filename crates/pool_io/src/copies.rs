@@ -225,9 +225,15 @@ impl PoolHandle {
         Some(copy.view())
     }
 
-    /// Whether the LU is being copied.
-    pub(crate) fn is_copied(&self, lu: u32) -> bool {
-        locked(&self.shared.copies).under_way().any(|copy| copy.lu == lu)
+    /// That nobody copies the LU.
+    pub(crate) fn is_not_copied(&self, lu: u32) -> Result<(), PoolError> {
+        match locked(&self.shared.copies).under_way().any(|copy| copy.lu == lu) {
+            true => {
+                let help = "wait for the end of that: see `trunkline operation list`";
+                Err(PoolError::new(format!("LU {lu} is being copied"), help))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Has the copies of LUs end that are about to go, and waits for that.

@@ -462,3 +462,10 @@ pub(crate) fn of_pv(path: &Path, error: VolumeError) -> PoolError {
         help: error.help.filter(|help| !help.contains("create")),
     }
 }
+
+/// A UUID of 32 hexadecimal digits, with dashes or without.
+pub(crate) fn parse(text: &str) -> Option<Uuid> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    let text = std::str::from_utf8(&digits).ok().filter(|text| text.len() == 32)?;
+    Some(Uuid(u128::from_str_radix(text, 16).ok()?.to_be_bytes()))
+}

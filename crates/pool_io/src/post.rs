@@ -169,10 +169,8 @@ pub(crate) enum Message {
     Taken(Arc<Shared>, u32),
     /// What holds where it is full, or nearly so; LUs for whose reserve there is no room are told, if somebody waits for that, and else get it.
     WhenFull(Arc<Shared>, FullSpec, Option<ReplyTo<Vec<u32>>>),
-    /// Requests of a lane that wait for space are not to any more.
-    CallBack(Arc<Shared>, Arc<LaneBox>),
-    /// The first chunk of an LU or a snapshot from this one on that may hold something; not too far away.
-    Holds(Arc<Shared>, (u32, u32), ReplyTo<u32>),
+    /// What a copy of a whole LU wants beside reads and writes.
+    OfCopy(Arc<Shared>, OfCopy),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.
@@ -197,6 +195,14 @@ pub(crate) enum Message {
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.
     Exit,
+}
+
+/// What a copy of a whole LU wants.
+pub(crate) enum OfCopy {
+    /// Its requests that wait for space are not to any more.
+    CallBack(Arc<LaneBox>),
+    /// The first chunk of an LU or a snapshot from this one on that may hold something; not too far away.
+    Holds((u32, u32), ReplyTo<u32>),
 }
 
 /// An LU that is to share nothing any more.

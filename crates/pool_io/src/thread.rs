@@ -12,14 +12,13 @@ use std::time::Duration;
 
 use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
-use pool::format::Uuid;
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
 use spec::{FileIdentity, FileSpec, FullSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
-use crate::open::{erase, lane_of, may_join, of_pv, open};
+use crate::open::{erase, lane_of, may_join, of_pv, open, parse};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
@@ -531,10 +530,7 @@ impl PoolHandle {
                     format!("{what} is in use: clients would go on with what they remember of it");
                 return Err(PoolError::new(what, "stop its clients, or use --force"));
             }
-            if self.is_copied(*lu) {
-                let help = "wait for the end of that: see `trunkline operation list`";
-                return Err(PoolError::new(format!("LU {lu} is being copied"), help));
-            }
+            self.is_not_copied(*lu)?;
         }
         let (lus, snapshots): (Vec<u32>, Vec<u32>) = lus.iter().copied().unzip();
         let request = Request::Rollback { lus: Group::of(&lus), snapshots: Group::of(&snapshots) };
@@ -592,12 +588,6 @@ impl PoolHandle {
     }
 }
 
-fn parse(text: &str) -> Option<Uuid> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
-    let text = std::str::from_utf8(&digits).ok().filter(|text| text.len() == 32)?;
-    Some(Uuid(u128::from_str_radix(text, 16).ok()?.to_be_bytes()))
-}
-
 fn run(mut engine: Engine<For>, mail: &Mail) {
     let mut works: BTreeMap<u32, Work> = BTreeMap::new();
     // Lanes to be given up when nothing is under way on them.
@@ -636,15 +626,8 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                         work.when_full(&what, reply);
                     }
                 }
-                Message::CallBack(of, from) => {
-                    if let Some(work) = work_of(&mut works, &of) {
-                        work.call_back(&from);
-                    }
-                }
-                Message::Holds(of, (lu, first), reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
-                        let _ = reply.send(work.next_held(lu, first));
-                    }
+                Message::OfCopy(of, what) => {
+                    let _ = work_of(&mut works, &of).map(|work| work.of_copy(what));
                 }
                 Message::Core(of, request, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {

@@ -3,6 +3,7 @@
 mod activity;
 mod chains;
 mod checks;
+mod copies;
 mod effects;
 mod full;
 mod leaving;
@@ -33,8 +34,6 @@ use crate::post::{Answered, Ask, LaneBox, ReplyTo, Served, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Shared, Table, locked};
 
-/// Chunks at which it is looked at once for who skips those that hold nothing.
-const LOOKED_MAX: u32 = 1024;
 /// How long after its failure it is tried again to move chunks; twice as long each time, up to the last.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
@@ -518,22 +517,6 @@ impl Work {
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()
-    }
-
-    /// The first chunk of an LU or a snapshot from this one on that may hold something.
-    pub(crate) fn next_held(&self, lu: u32, first: u32) -> u32 {
-        let end = first.saturating_add(LOOKED_MAX);
-        (first..end).find(|vchunk| !self.core.has_nothing(lu, *vchunk)).unwrap_or(end)
-    }
-
-    /// Calls back what one lane has that waits for space: it is answered as if there were none.
-    pub(crate) fn call_back(&mut self, from: &Arc<LaneBox>) {
-        for tag in self.core.waiting_requests() {
-            let theirs = matches!(self.asks.get(&tag), Some(Asker::Lane(ask)) if Arc::ptr_eq(&ask.from, from));
-            if theirs {
-                self.core.cancel(tag);
-            }
-        }
     }
 
     /// Shows what may have changed, before anything follows from it.

@@ -14,8 +14,6 @@ mod detach;
 mod folders;
 #[path = "serve/full.rs"]
 mod full;
-#[path = "serve/images.rs"]
-mod images;
 #[path = "serve/links.rs"]
 mod links;
 #[path = "serve/lost_writes.rs"]

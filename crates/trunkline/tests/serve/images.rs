@@ -1,8 +1,8 @@
 //! LUs that come from files and go into them, with both processes, over deaths of either; and qcow2 with `qemu-img` itself.
 
-use super::Server;
-use super::pools::{CHUNK, json, kill_plane, pool, pool_of_two};
-use super::snapshots::{BLOCKS, Client, refused, with};
+use super::super::Server;
+use super::super::pools::{CHUNK, json, kill_plane, pool, pool_of_two};
+use super::{BLOCKS, Client, refused, with};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -129,6 +129,9 @@ fn a_copy_goes_on_over_deaths_and_ends_with_its_lu() {
     assert_eq!(shown(&server, id)["step"], "importing");
     assert_eq!(shown(&server, id)["progress"]["total"], 40 * CHUNK);
     kill_plane(&server);
+    waits(&server);
+    // One that ends in good order ends its copies first.
+    server.ok("dataplane restart main");
     waits(&server);
     server.kill();
     server.serve(&[]);

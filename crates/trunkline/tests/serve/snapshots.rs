@@ -1,5 +1,8 @@
 //! Snapshots, clones and rollbacks of LUs, with both processes and clients, over deaths of either process.
 
+#[path = "images.rs"]
+mod images;
+
 use super::Server;
 use super::pools::{json, judge, kill_plane, load_of, pool, pool_of_two};
 use partition::blk::{Queue, Request, SlotPlan, Status};
