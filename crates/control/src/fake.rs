@@ -1,16 +1,16 @@
 //! A data plane without I/O: it keeps the books, holds to the rules, and speaks `protocol` over a
 //! real socket. For tests, here and in the command line.
 
-mod copies;
+mod lus;
 
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyStatus,
-    Failure, FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv, OpeningStatus,
-    PoolSpec, PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status, UnitSpec,
-    UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Failure, FailureCode, LuStatus, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState,
+    PvStatus, Reply, Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus,
+    VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -152,20 +152,6 @@ impl Books {
             self.log.push(request.clone());
         }
         reply
-    }
-
-    /// All of an LU is on the first PV.
-    fn layout(&self, of: &LayoutSpec) -> Reply {
-        let pool = self.status.pools.iter().find(|pool| pool.spec.name == of.pool);
-        let lu = pool.and_then(|pool| pool.lus.iter().find(|lu| lu.number == of.lu));
-        let Some((pool, lu)) = pool.zip(lu) else {
-            return failure(FailureCode::NotFound, format!("no LU {}", of.lu));
-        };
-        let mapped = lu.mapped_bytes / (64 << 20);
-        let on = |pv: &PvStatus| OnPv { path: pv.path.clone(), group: pv.group, chunks: mapped };
-        let (pvs, paused) = (pool.pvs.first().map(on).into_iter().collect(), pool.paused);
-        let layout = LayoutStatus { pvs, mapped, whole: mapped, paused, ..LayoutStatus::default() };
-        Reply::Layout(Box::new(layout))
     }
 
     fn users(&self, volume: &str) -> bool {

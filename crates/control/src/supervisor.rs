@@ -35,7 +35,7 @@ use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
-use carry::{Undone, taken};
+use carry::{Undone, granted, taken};
 use fabric::attribute::Object;
 use lasting::{Copied, Detached, Laid, RolledBack, Scrubbed};
 use protocol::message::{
@@ -51,7 +51,6 @@ use refusal::refusal;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -722,20 +721,4 @@ pub(crate) fn close(gone: Vec<Arc<OwnedFd>>) {
 
 fn grants(all: &Mutex<Grants>) -> MutexGuard<'_, Grants> {
     all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// What a data plane has to open to be what it shall be; of its files and sockets all, or those that are among some.
-fn granted(wanted: &Wanted, own: &Path, of: Option<&Grants>) -> Grants {
-    let mut grants = Grants::default();
-    grants.own_socket(own);
-    let is_file = |path: &Path| of.is_none_or(|of| of.has_file(path));
-    let volumes = wanted.volumes.values();
-    let volumes = volumes.filter(|spec| spec.kind.path().is_some_and(is_file));
-    volumes.for_each(|spec| grants.volume(spec));
-    let adapters = wanted.adapters.values();
-    let adapters = adapters.filter(|spec| of.is_none_or(|of| of.has_socket(&spec.socket)));
-    adapters.for_each(|spec| grants.adapter(spec));
-    wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
-    wanted.pools.values().for_each(|spec| grants.pool(spec));
-    grants
 }

@@ -1,7 +1,7 @@
 //! Making a data plane what it shall be: what of both has changed is compared, and what differs is sent.
 
 use super::refusal::refusal;
-use super::{SupervisorThread, close, granted, grants};
+use super::{SupervisorThread, close, grants};
 use crate::error::{ApiError, Code};
 use crate::link::LinkError;
 use crate::model::files::{self, Found};
@@ -20,6 +20,22 @@ use std::sync::Arc;
 /// What to do about something that no message carries.
 pub(crate) const FEWER: &str = "give its client fewer LUNs, or restart the data plane if it is of an older version: \
      `trunkline dataplane restart`";
+
+/// What a data plane has to open to be what it shall be; of its files and sockets all, or those that are among some.
+pub(super) fn granted(wanted: &Wanted, own: &Path, of: Option<&Grants>) -> Grants {
+    let mut grants = Grants::default();
+    grants.own_socket(own);
+    let is_file = |path: &Path| of.is_none_or(|of| of.has_file(path));
+    let volumes = wanted.volumes.values();
+    let volumes = volumes.filter(|spec| spec.kind.path().is_some_and(is_file));
+    volumes.for_each(|spec| grants.volume(spec));
+    let adapters = wanted.adapters.values();
+    let adapters = adapters.filter(|spec| of.is_none_or(|of| of.has_socket(&spec.socket)));
+    adapters.for_each(|spec| grants.adapter(spec));
+    wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
+    wanted.pools.values().for_each(|spec| grants.pool(spec));
+    grants
+}
 
 /// What is not done, and why.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Channels that tell each other what they learn, with all that is read of frames to many: IGMP, MLD, ARP, neighbour discovery.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Input;
 use crate::{
