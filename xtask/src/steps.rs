@@ -285,9 +285,11 @@ fn unit(context: &Context, all: bool) -> Result<()> {
     let tests = |which: &[&str]| {
         let mut command = context.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
         command.args(which).env("RUST_TEST_THREADS", &cpus);
-        // The planner's tests try each place of each capture then, and the pools' look at ten times as many crashes.
+        // The planner's tests try each place of each capture then, the pools' look at ten times as many crashes, and those of failover at twelve times as many
+        // orders of what can happen.
         if all {
             command.env("EVERY_LINE", "1").env("POOL_CRASH_IMAGES", "1000000");
+            command.env("FAILOVER_WORLDS", "100000");
         }
         command
     };

@@ -595,6 +595,13 @@ impl Io {
         self.now
     }
 
+    /// It is that moment now, for lanes as well.
+    #[inline]
+    pub(crate) fn set_now(&mut self, ticks: u64) {
+        self.now = ticks;
+        self.ring.set_now(ticks);
+    }
+
     /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.
     #[inline]
     pub(crate) fn publish(&mut self, queue: &mut RunningQueue, handler: &impl Handler) {
@@ -603,7 +610,7 @@ impl Io {
         } else {
             queue.count(QueueCounter::NotificationsSpared, 1);
         }
-        self.now = clock::ticks();
+        self.set_now(clock::ticks());
         let count = queue.account(handler, self.now);
         self.under_way -= count;
         self.stats.add(ChannelCounter::Commands, count);

@@ -145,7 +145,7 @@ impl<H: Handler> Worker<H> {
     #[inline]
     pub(crate) fn step(&mut self) -> bool {
         let begin = clock::ticks();
-        self.io.now = begin;
+        self.io.set_now(begin);
         self.busy = self.turn();
         if self.busy {
             self.account_work(begin);
@@ -163,7 +163,7 @@ impl<H: Handler> Worker<H> {
 
     /// A turn outside of [`Worker::run`]: it does not account for itself.
     pub(crate) fn one_turn(&mut self) -> bool {
-        self.io.now = clock::ticks();
+        self.io.set_now(clock::ticks());
         self.busy = self.turn();
         self.busy
     }
@@ -268,7 +268,7 @@ impl<H: Handler> Worker<H> {
     #[cold]
     fn round(&mut self, id: LaneId) {
         let begun = clock::ticks();
-        self.io.now = begun;
+        self.io.set_now(begun);
         let Io { lanes, ring, finishes, .. } = &mut self.io;
         let lane = lanes.get(id).expect("a lane is closed with nothing in flight");
         lane.complete(ring, LaneId::TICK, 0, finishes);
@@ -276,7 +276,7 @@ impl<H: Handler> Worker<H> {
         self.publish();
         if self.io.now == begun {
             // Nothing was published, and copying was work all the same.
-            self.io.now = clock::ticks();
+            self.io.set_now(clock::ticks());
         }
     }
 
@@ -318,7 +318,7 @@ impl<H: Handler> Worker<H> {
                 worked = true;
             } else {
                 if !timed {
-                    self.io.now = clock::ticks();
+                    self.io.set_now(clock::ticks());
                     (worked, timed) = (true, true);
                 }
                 let Io { lanes, ring, finishes, .. } = &mut self.io;
@@ -508,7 +508,7 @@ impl<H: Handler> Worker<H> {
         let spun = self.waiter.idle_ns(clock::to_ns(begin));
         let rings = self.queues.iter().flatten().map(|served| &served.queue.resources.ring);
         let in_flight = rings.map(|ring| u64::from(ring.in_flight())).sum();
-        self.io.now = begin;
+        self.io.set_now(begin);
         self.io.record(FlightKind::Sleep, 0, in_flight);
         let timeout =
             self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(clock::instant()));
@@ -519,7 +519,7 @@ impl<H: Handler> Worker<H> {
         }
         let end = clock::ticks();
         let slept = clock::to_ns(end.wrapping_sub(begin));
-        self.io.now = end;
+        self.io.set_now(end);
         self.io.record(FlightKind::Wake, 0, slept);
         self.slept(clock::to_ns(begin), clock::to_ns(end));
         let stats = self.io.stats;

@@ -2,15 +2,16 @@
 //! real socket. For tests, here and in the command line.
 
 mod copies;
+mod uplinks;
 
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyStatus,
-    Failure, FailureCode, LuStatus, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState,
-    PvStatus, Reply, Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus,
-    VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Failure, FailureCode, LayoutSpec, LayoutStatus, LuStatus, MINOR, Named, OnPv, OpeningStatus,
+    PoolSpec, PoolStatus, PvState, PvStatus, Reply, Request, Selection, Status, UnitSpec,
+    UnitStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -60,10 +61,10 @@ fn pvs_of(spec: &PoolSpec, now: &[PvStatus]) -> Result<Vec<PvStatus>, String> {
         uuid: path.display().to_string(),
         bytes: 1 << 40,
         free_bytes: 1 << 40,
-        leaving: None,
         group: spec.group_of(path),
         tier: spec.tier_of(path),
         state: PvState::Active,
+        ..PvStatus::default()
     };
     let known = |path: &std::path::PathBuf| now.iter().find(|pv| pv.path == *path).cloned();
     let pvs: Vec<_> =
@@ -144,6 +145,7 @@ impl Books {
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::PutPool(spec) => self.put_pool(spec),
             Request::RemovePool { name } => self.remove_pool(&name),
+            Request::Layout(spec) => return self.layout(&spec),
             Request::Copy(spec) => self.copy(&spec),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
@@ -151,6 +153,20 @@ impl Books {
             self.log.push(request.clone());
         }
         reply
+    }
+
+    /// All of an LU is on the first PV.
+    fn layout(&self, of: &LayoutSpec) -> Reply {
+        let pool = self.status.pools.iter().find(|pool| pool.spec.name == of.pool);
+        let lu = pool.and_then(|pool| pool.lus.iter().find(|lu| lu.number == of.lu));
+        let Some((pool, lu)) = pool.zip(lu) else {
+            return failure(FailureCode::NotFound, format!("no LU {}", of.lu));
+        };
+        let mapped = lu.mapped_bytes / (64 << 20);
+        let on = |pv: &PvStatus| OnPv { path: pv.path.clone(), group: pv.group, chunks: mapped };
+        let (pvs, paused) = (pool.pvs.first().map(on).into_iter().collect(), pool.paused);
+        let layout = LayoutStatus { pvs, mapped, whole: mapped, paused, ..LayoutStatus::default() };
+        Reply::Layout(Box::new(layout))
     }
 
     fn users(&self, volume: &str) -> bool {
@@ -187,23 +203,6 @@ impl Books {
         }
         let (registrations, reservation) = (Vec::new(), None);
         self.status.units.push(UnitStatus { spec, bytes, medium, registrations, reservation });
-        Reply::Done
-    }
-
-    fn put_uplink(&mut self, spec: UplinkSpec) -> Reply {
-        let uplinks = &mut self.status.uplinks;
-        match uplinks.iter_mut().find(|uplink| uplink.spec.name == spec.name) {
-            Some(old) if change::uplink(&old.spec, &spec) == Change::Recreate => {
-                return failure(FailureCode::InUse, format!("uplink `{}` is in use", spec.name));
-            }
-            Some(old) => old.spec = spec,
-            None => uplinks.push(UplinkStatus {
-                spec,
-                channel_of_queue: vec![0, 1],
-                failover: None,
-                way: None,
-            }),
-        }
         Reply::Done
     }
 
@@ -252,15 +251,6 @@ impl Books {
         self.status.pools.retain(|pool| pool.spec.name != name);
         if self.status.pools.len() == before {
             return failure(FailureCode::NotFound, format!("no pool `{name}`"));
-        }
-        Reply::Done
-    }
-
-    fn remove_uplink(&mut self, name: &str) -> Reply {
-        let before = self.status.uplinks.len();
-        self.status.uplinks.retain(|uplink| uplink.spec.name != name);
-        if self.status.uplinks.len() == before {
-            return failure(FailureCode::NotFound, format!("no uplink `{name}`"));
         }
         Reply::Done
     }

@@ -9,7 +9,7 @@ use protocol::message::{
 use protocol::message::{AdapterSpec, DeviceSpec, UplinkKind, UplinkSpec, VolumeKind, VolumeSpec};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
-use spec::Failback;
+use spec::{Failback, FullSpec};
 use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -253,8 +253,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Detach(_) => (13, "detach LUs"),
         Request::Scrub(_) => (20, "scrub storage pools"),
         Request::Copy(_) => (24, "import and export LUs"),
-        Request::PutPool(spec) if !spec.refusing.is_empty() => {
-            (23, "let writes fail where their pool is full (on_full)")
+        Request::Layout(_) => (24, "say how an LU lies on its PVs"),
+        Request::PutPool(spec) if spec.full != FullSpec::default() => {
+            (24, "set space aside, slow writes, or let them fail where a pool is full")
         }
         Request::PutPool(spec) if !spec.tiers.is_empty() || !spec.placed.is_empty() => {
             (18, "have tiers in storage pools")
@@ -295,13 +296,13 @@ mod tests {
     fn of_all_that_a_pool_or_an_lu_asks_for_the_newest_counts() {
         let snapshot = SnapshotSpec { id: 1, lus: vec![1], given_up: false };
         let pools = (0..16).map(|bits| {
-            let [snapshots, mirror, tiers, refuses] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            let [snapshots, mirror, tiers, full] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
             let newest =
-                [(true, 7), (snapshots, 10), (mirror, 16), (tiers, 18), (refuses, 23)].to_vec();
+                [(true, 7), (snapshots, 10), (mirror, 16), (tiers, 18), (full, 24)].to_vec();
             let spec = PoolSpec {
                 snapshots: snapshots.then(|| snapshot.clone()).into_iter().collect(),
                 mirror: mirror.then(|| "/m".into()).into_iter().collect(),
-                refusing: refuses.then_some(1).into_iter().collect(),
+                full: FullSpec { throttle_percent: full.then_some(90), lus: Vec::new() },
                 tiers: tiers.then(|| TierSpec { tier: 1, pvs: Vec::new() }).into_iter().collect(),
                 ..PoolSpec::default()
             };

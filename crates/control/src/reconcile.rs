@@ -248,8 +248,8 @@ fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
     };
     let other = |now: &PoolSpec, then: &PoolSpec| {
         let PoolSpec { pvs, mirror, tiers, placed, leaving, doomed, snapshots, .. } = now.clone();
-        let refusing = now.refusing.clone();
-        let then = PoolSpec { pvs, mirror, tiers, placed, refusing, ..then.clone() };
+        let full = now.full.clone();
+        let then = PoolSpec { pvs, mirror, tiers, placed, full, ..then.clone() };
         !same(now, &PoolSpec { leaving, doomed, snapshots, ..then })
     };
     let goes =

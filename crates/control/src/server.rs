@@ -53,8 +53,8 @@ pub(crate) use pools::ALERTS;
 #[cfg(test)]
 pub(crate) use pools::Told;
 pub use pools::{
-    ChecksView, FailgrpView, LuView, MovesView, PoolAlert, PoolExplanation, PoolFinding, PoolView,
-    PvView, TierView,
+    ChecksView, FailgrpView, LuLayoutView, LuOnPvView, LuTrafficView, LuView, LuWaitsView,
+    MovesView, PoolAlert, PoolExplanation, PoolFinding, PoolView, PvTrafficView, PvView, TierView,
 };
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};

@@ -37,10 +37,10 @@ use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
 use carry::{Undone, taken};
 use fabric::attribute::Object;
-use lasting::{Copied, Detached, RolledBack, Scrubbed};
+use lasting::{Copied, Detached, Laid, RolledBack, Scrubbed};
 use protocol::message::{
-    Account, Changes, CopySpec, DetachSpec, Failure, Reply, Request, RollbackSpec, ScrubSpec,
-    Selection, TraceReport, TraceSpec,
+    Account, Changes, CopySpec, DetachSpec, Failure, LayoutSpec, Reply, Request, RollbackSpec,
+    ScrubSpec, Selection, TraceReport, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::planted;
@@ -84,6 +84,8 @@ enum Command {
     Rollback(RollbackSpec, Answer<RolledBack>),
     /// A pool is scrubbed.
     Scrub(ScrubSpec, Answer<Scrubbed>),
+    /// How an LU lies on PVs is asked for.
+    Layout(LayoutSpec, Answer<Laid>),
     /// An LU is detached.
     Detach(DetachSpec, Answer<Detached>),
     /// An LU comes from a file or goes into one.
@@ -362,6 +364,9 @@ impl SupervisorThread {
             }
             Command::Scrub(spec, done) => {
                 let _ = done.send(self.scrub(spec));
+            }
+            Command::Layout(spec, done) => {
+                let _ = done.send(self.layout(spec));
             }
             Command::Detach(spec, done) => {
                 let _ = done.send(self.detach(spec));

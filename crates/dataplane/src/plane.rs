@@ -309,6 +309,7 @@ impl Plane {
             Request::Rollback(spec) => self.rollback(spec),
             Request::Detach(spec) => self.detach(&spec),
             Request::Scrub(spec) => self.scrub(&spec),
+            Request::Layout(spec) => self.layout(&spec),
             Request::Copy(spec) => self.copy(&spec, fds),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),

@@ -180,7 +180,7 @@ fn run_lu(shares: bool) {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
-        refusing: Vec::new(),
+        full: spec::FullSpec::default(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -11,7 +11,7 @@ use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting, clock};
 use switch::{
     ANNOUNCEMENT_BYTES, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload,
-    PortId, PortSpec, Question, Reason, Switch, Vid, View,
+    PortId, PortSpec, Question, Reason, Sighting, Switch, Vid, View,
 };
 
 use crate::INBOX_FRAMES;
@@ -23,8 +23,8 @@ use crate::waiting::{Frame, put};
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
 pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
-/// News that wait for a channel. What comes too late is learned from the next frame.
-const NEWS_MAX: usize = 256;
+/// News that wait for a channel.
+const NEWS_MAX: usize = 512;
 /// Stations that have moved and of whose addresses others hear. With more the oldest gives way.
 const MOVED_MAX: usize = 256;
 /// So long channels say what they know of a station that has moved.
@@ -95,7 +95,7 @@ struct Moved {
 struct Members {
     ports: Vec<Option<Member>>,
     /// What each channel with queues of the network has yet to hear.
-    listeners: Vec<(u32, Weak<ArrayQueue<News>>)>,
+    listeners: Vec<(u32, Weak<Ear>)>,
 }
 
 impl Members {
@@ -116,6 +116,37 @@ impl Members {
             if member.mirror.as_deref() == Some(name) {
                 member.revision = revision;
             }
+        }
+    }
+}
+
+/// What a channel has yet to hear of the others.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    news: ArrayQueue<News>,
+    /// There was no room for something that no frame may tell soon.
+    missed: AtomicBool,
+}
+
+impl Ear {
+    fn new() -> Ear {
+        Ear { news: ArrayQueue::new(NEWS_MAX), missed: AtomicBool::new(false) }
+    }
+
+    /// Where a station is, for which there is no room, is learned from its next frame.
+    pub(crate) fn tell(&self, news: News) {
+        if self.news.push(news).is_err() && matches!(news, News::Group(_)) {
+            self.missed.store(true, Release);
+        }
+    }
+
+    /// A switch learns all that was told.
+    pub(crate) fn hear(&self, now_ns: u64, switch: &mut Switch) {
+        while let Some(news) = self.news.pop() {
+            switch.learn(now_ns, news);
+        }
+        if self.missed.load(Relaxed) && self.missed.swap(false, Acquire) {
+            switch.miss();
         }
     }
 }
@@ -310,9 +341,9 @@ impl Network {
         let Some(spec) = members.spec(from) else { return };
         for announcement in announcements {
             let Announcement { station, vid, claim } = *announcement;
-            let news = News { mac: station, vid, port: from, claim };
-            for channel in members.listeners.iter().filter_map(|(_, news)| news.upgrade()) {
-                let _ = channel.push(news);
+            let news = News::Station(Sighting { mac: station, vid, port: from, claim });
+            for channel in members.listeners.iter().filter_map(|(_, ear)| ear.upgrade()) {
+                channel.tell(news);
             }
             let mut room = [0; ANNOUNCEMENT_BYTES];
             let bytes = announcement.frame(&mut room);
@@ -335,9 +366,9 @@ impl Network {
     }
 
     /// The ports now, by number, and who else is to hear what a channel learns.
-    pub(crate) fn look(&self, channel: u32) -> (Vec<Option<Entry>>, Vec<Arc<ArrayQueue<News>>>) {
+    pub(crate) fn look(&self, channel: u32) -> (Vec<Option<Entry>>, Vec<Arc<Ear>>) {
         let mut members = self.members();
-        members.listeners.retain(|(_, news)| news.strong_count() > 0);
+        members.listeners.retain(|(_, ear)| ear.strong_count() > 0);
         let entry = |member: &Member| {
             let Member { port, spec, mirror, revision } = member;
             let mirror = mirror.as_deref().and_then(|name| members.named(name));
@@ -346,15 +377,15 @@ impl Network {
         };
         let ports = members.ports.iter().map(|member| member.as_ref().map(entry)).collect();
         let others = members.listeners.iter().filter(|(other, _)| *other != channel);
-        (ports, others.filter_map(|(_, news)| news.upgrade()).collect())
+        (ports, others.filter_map(|(_, ear)| ear.upgrade()).collect())
     }
 
     /// A channel has queues of the network from now on, for as long as it keeps what it gets: what others have learned.
-    pub(crate) fn listen(&self, channel: u32) -> Arc<ArrayQueue<News>> {
-        let news = Arc::new(ArrayQueue::new(NEWS_MAX));
-        self.members().listeners.push((channel, Arc::downgrade(&news)));
+    pub(crate) fn listen(&self, channel: u32) -> Arc<Ear> {
+        let ear = Arc::new(Ear::new());
+        self.members().listeners.push((channel, Arc::downgrade(&ear)));
         self.version.fetch_add(1, Ordering::AcqRel);
-        news
+        ear
     }
 }
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use channel::QueueId;
-use crossbeam_queue::ArrayQueue;
 use memory::clock;
-use switch::{News, PortId, PortSpec, Sizes, Switch, Vids};
+use switch::{PortId, PortSpec, Sizes, Switch, Vids};
 
-use crate::network::{FOR_EVER, Network, Port};
+use crate::network::{Ear, FOR_EVER, Network, Port};
 use crate::trace::Tracer;
 
 /// MAC addresses that a network learns.
@@ -53,8 +52,8 @@ pub(crate) struct Replica {
     ports: Vec<Option<Place>>,
     /// Ports that pass frames until a deadline, and what of them is passed on now.
     leased: Vec<Leased>,
-    heard: Arc<ArrayQueue<News>>,
-    others: Vec<Arc<ArrayQueue<News>>>,
+    ear: Arc<Ear>,
+    others: Vec<Arc<Ear>>,
     /// RX queues on this channel: of which pair of which port.
     here: Vec<(PortId, u16, QueueId)>,
     /// The way that was found last in this batch, and for what: most frames of a batch have the same.
@@ -117,7 +116,7 @@ impl Replica {
             version: 0,
             ports: Vec::new(),
             leased: Vec::new(),
-            heard: network.listen(channel),
+            ear: network.listen(channel),
             others: Vec::new(),
             here: Vec::new(),
             last: None,
@@ -168,9 +167,7 @@ impl Replica {
             self.take_over();
             self.version = version;
         }
-        while let Some(news) = self.heard.pop() {
-            self.switch.learn(now_ns, news);
-        }
+        self.ear.hear(now_ns, &mut self.switch);
         if has_changed {
             // With what has just been heard.
             self.network.say_moved(now_ns, self.channel, &self.switch);
@@ -230,10 +227,11 @@ impl Replica {
         }
     }
 
-    /// Others hear what was learned. Who has no room for it learns it from a frame.
-    pub(crate) fn tell(&self, news: News) {
-        for other in &self.others {
-            let _ = other.push(news);
+    /// Others hear what was learned of a frame: before it is delivered, so that they have it when its answer comes.
+    #[cold]
+    pub(crate) fn tell(&mut self) {
+        while let Some(news) = self.switch.take_news() {
+            self.others.iter().for_each(|other| other.tell(news));
         }
     }
 
@@ -293,7 +291,7 @@ impl Replica {
 mod tests {
     use std::sync::atomic::Ordering::Release;
 
-    use switch::{Announcement, Claim, Mac, PortSpec, Reason, Vid, View};
+    use switch::{Announcement, Claim, Mac, News, PortSpec, Reason, Vid, View};
 
     use super::*;
     use crate::network::Networks;
@@ -369,6 +367,65 @@ mod tests {
                 kinds[1..].sort_unstable();
                 assert_eq!(kinds, [0x8035, 0x0806, 0x0806]);
             }
+        }
+    }
+
+    #[test]
+    fn a_pair_by_which_nothing_was_sent_gets_nothing() {
+        let network = Networks::default().named("net");
+        let port = network.join("client", 3);
+        network.set(&port, Some(PortSpec::access(Vid::new(1).unwrap())), None);
+        let mut replica = Replica::new(&network, 0);
+        replica.catch_up();
+        let mut pairs = || {
+            [0, 1, 2, 4].map(|number| match replica.way_to(port.id, number) {
+                Some(Way::Here(_, pair) | Way::Away(_, pair)) => Some(pair),
+                None => None,
+            })
+        };
+        assert_eq!(pairs(), [None; 4]);
+        port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
+        // The first one alone needs to have sent nothing.
+        assert_eq!(pairs(), [Some(0); 4]);
+        port.pairs[1].sent.store(true, Relaxed);
+        assert_eq!(pairs(), [Some(0), Some(1), Some(0), Some(1)]);
+        port.pairs[1].open.store(false, Relaxed);
+        assert_eq!(pairs(), [Some(0); 4]);
+        port.pairs[0].open.store(false, Relaxed);
+        assert_eq!(pairs(), [None; 4]);
+    }
+
+    #[test]
+    fn a_channel_that_has_no_room_for_what_others_hear_of_groups_withholds_nothing() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let sizes = Sizes { macs: 8, age_s: 300, groups: 8, claims: 8, seed: 7 };
+        let [mut ours, mut theirs] = [(); 2].map(|()| {
+            let mut switch = Switch::new(sizes);
+            for id in 0..3 {
+                switch.set_port(PortId(id), PortSpec::access(Vid::new(1).unwrap()));
+            }
+            switch.age(0);
+            switch
+        });
+        let send = |switch: &mut Switch, now_s: u64, from, protocol, to: [u8; 4], body: &[u8]| {
+            let link = [1, 0, 0x5e, 1, 2, 3, 2, 0, 0, 0, 0, from, 8, 0];
+            let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 1, protocol, 0, 0, 10, 0, 0, from];
+            let frame = [&link[..], &ip, &to, body].concat();
+            let (view, mut all) = (View::new(&frame, frame.len()).unwrap(), Vec::new());
+            let from = PortId(from.into());
+            switch.forward(now_s * SECOND_NS, from, &view, &mut all).unwrap();
+            all.iter().map(|egress| egress.port.0).collect::<Vec<u16>>()
+        };
+        send(&mut ours, 1000, 0, 2, [224, 0, 0, 1], &[0x11, 100, 0, 0, 0, 0, 0, 0]);
+        let report = [0x16, 0, 0, 0, 239, 1, 2, 3];
+        send(&mut theirs, 1000, 1, 2, [239, 1, 2, 3], &report);
+        let mut told = std::iter::from_fn(|| theirs.take_news());
+        let heard = told.find(|news| matches!(news, News::Group(_))).unwrap();
+        let ear = Networks::default().named("net").listen(0);
+        for (times, wanted) in [(1, vec![1]), (512, vec![1]), (513, vec![1, 2])] {
+            (0..times).for_each(|_| ear.tell(heard));
+            ear.hear(1026 * SECOND_NS, &mut ours);
+            assert_eq!(send(&mut ours, 1026, 0, 17, [239, 1, 2, 3], &[0; 8]), wanted, "{times}");
         }
     }
 }

@@ -307,8 +307,8 @@ pub(crate) fn send<W: Watch>(
         Err(reason) => return Err(came.refused(replica, watch, reason)),
     };
     let forwarded = replica.switch.forward(now_ns, from, &view, to);
-    if let Some(news) = replica.switch.take_news() {
-        replica.tell(news);
+    if replica.switch.has_news() {
+        replica.tell();
     }
     came.note(replica, watch, forwarded.map(|()| to.len()));
     forwarded?;

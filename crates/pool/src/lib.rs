@@ -35,8 +35,9 @@ pub use layers::{PART_BYTES, PARTS, SECTOR, chunks_above, sectors, slot_place};
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
     Balance, Channels, Coalescing, Effect, Extent, Fault, Finding, FindingKind, Found, GROUP_MAX,
-    Group, HeldCopy, Kept, KeptPart, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool,
-    PvSpace, ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync, ResyncBlocks,
-    Scrubbing, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, rescue, superblocks,
+    Group, HeldCopy, Kept, KeptPart, Layout, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy,
+    Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Rescue, RescuedLu, Resync,
+    ResyncBlocks, Scrubbing, Shadow, Shown, SnapshotOf, Source, TierSpace, Way, Words, rescue,
+    superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

@@ -52,6 +52,7 @@ mod effects;
 mod fault;
 mod features;
 mod layered;
+mod layout;
 mod log;
 mod lookup;
 mod losses;
@@ -90,6 +91,7 @@ pub use fault::Fault;
 pub(crate) use fault::Rule;
 use features::Features;
 use layered::{Layered, Part};
+pub use layout::Layout;
 use log::Log;
 pub use lookup::Lookup;
 use losses::{Held, Losses};
@@ -444,6 +446,10 @@ pub struct Pool {
     drained: Vec<(u64, Drained)>,
     /// Writes that wait for space.
     full: Full,
+    /// Chunks that are set aside for LUs that are not thick.
+    reserves: BTreeMap<u32, u32>,
+    /// Chunks that tiers may give out, of those that do not give out all they have.
+    allowed: BTreeMap<u8, u32>,
     /// What thick LUs will have set aside that are not in the tables yet: by transaction.
     promised: BTreeMap<u64, Vec<Promised>>,
     /// LUs that were asked for with a mark and are not durable yet, by that mark: their transaction, and their number.

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::{
-    FileVolume, Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
-    VolumeError,
+    Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume, VolumeError,
 };
 use memory::{IoBuf, Lasting, clock};
 use uring::{FileSlot, Op, Ring, RingConfig};
 
 use crate::post::Bell;
+use crate::table::OpenPv;
+use crate::traffic::{Kind, Meter};
 
 /// A journal block, a page, what is around a first write of 64 KiB.
 const SMALL: usize = 192 << 10;
@@ -57,6 +58,8 @@ struct Io<T> {
     passed: u8,
     /// When its last round began.
     since: Instant,
+    /// When it began, in ticks.
+    began: u64,
     what_for: T,
 }
 
@@ -76,7 +79,7 @@ pub(crate) struct Engine<T> {
     bell_slot: FileSlot,
     /// Where a ring of the bell is read to.
     rung: Lasting,
-    lanes: BTreeMap<u16, Box<dyn Lane>>,
+    lanes: BTreeMap<u16, (Box<dyn Lane>, Arc<Meter>)>,
     next_lane: u16,
     next_tag: u32,
     ios: BTreeMap<u32, Io<T>>,
@@ -128,13 +131,13 @@ impl<T> Engine<T> {
     }
 
     /// A way to a PV; its number.
-    pub(crate) fn join(&mut self, pv: &FileVolume) -> Result<u16, VolumeError> {
+    pub(crate) fn join(&mut self, pv: &OpenPv) -> Result<u16, VolumeError> {
         while self.lanes.contains_key(&self.next_lane) || self.next_lane == 0 {
             self.next_lane = self.next_lane.wrapping_add(1);
         }
         let number = self.next_lane;
-        let lane = pv.lane(&mut self.ring, LaneId(number))?;
-        self.lanes.insert(number, lane);
+        let lane = pv.volume.lane(&mut self.ring, LaneId(number))?;
+        self.lanes.insert(number, (lane, pv.meters.mine()));
         self.next_lane = number.wrapping_add(1);
         Ok(number)
     }
@@ -168,7 +171,7 @@ impl<T> Engine<T> {
 
     /// Gives it up, with nothing in flight.
     pub(crate) fn leave(&mut self, lane: u16) {
-        if let Some(mut lane) = self.lanes.remove(&lane) {
+        if let Some((mut lane, _)) = self.lanes.remove(&lane) {
             lane.detach(&mut self.ring);
         }
     }
@@ -208,8 +211,12 @@ impl<T> Engine<T> {
             done: 0,
             passed: 0,
             since: clock::instant(),
+            began: clock::ticks(),
             what_for,
         };
+        if let Some((_, meter)) = self.lanes.get(&lane) {
+            meter.begins();
+        }
         let tag = self.insert(io);
         self.submit(tag);
         tag
@@ -228,7 +235,7 @@ impl<T> Engine<T> {
 
     fn submit(&mut self, tag: u32) {
         let Some(io) = self.ios.get_mut(&tag) else { return };
-        let Some(lane) = self.lanes.get_mut(&io.lane) else {
+        let Some((lane, _)) = self.lanes.get_mut(&io.lane) else {
             return self.arrived.push_back((tag, Err(IoError::Gone)));
         };
         if self.ring.space() < <dyn Lane>::SQES {
@@ -267,7 +274,7 @@ impl<T> Engine<T> {
                 self.listen();
                 continue;
             }
-            let Some(lane) = self.lanes.get_mut(&id.0) else { continue };
+            let Some((lane, _)) = self.lanes.get_mut(&id.0) else { continue };
             lane.complete(&mut self.ring, token, completion.result, &mut self.finishes);
             for finish in std::mem::take(&mut self.finishes) {
                 self.finished(finish);
@@ -296,7 +303,14 @@ impl<T> Engine<T> {
     /// The next operation that is over.
     pub(crate) fn next(&mut self) -> Option<Arrived<T>> {
         while let Some((tag, result)) = self.arrived.pop_front() {
-            if let Some(Io { what_for, buffer, buf, .. }) = self.ios.remove(&tag) {
+            if let Some(io) = self.ios.remove(&tag) {
+                if let Some((_, meter)) = self.lanes.get(&io.lane) {
+                    meter.ends(Kind::of(io.op), io.len, clock::ticks().wrapping_sub(io.began));
+                    if result.is_err() {
+                        meter.fails();
+                    }
+                }
+                let Io { what_for, buffer, buf, .. } = io;
                 return Some(Arrived { what_for, result, buffer, buf });
             }
         }

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use block::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, Wait};
+use block::{
+    Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, VolumeError, Wait,
+};
 use memory::{IoBuf, Lasting, clock};
 use pool::format::CHUNK_BYTES;
 use uring::{FileSlot, Op, Ring};
 
 use crate::chain::{Chain, Taken};
 use crate::post::{Answered, Ask, Inbox, LaneBox, Message, walk};
-use crate::table::{Begun, Found, Shared, Table};
+use crate::table::{Begun, Found, OpenPv, Shared, Table};
+use crate::traffic::{Kind, Meter};
 use crate::volume::LuVolume;
 
 /// Bytes that the pool is asked for at once.
@@ -47,6 +50,9 @@ struct Job {
     odd: bool,
     /// It goes where nothing was written.
     takes: bool,
+    kind: Kind,
+    /// When it began, in ticks, on a PV.
+    began: u64,
 }
 
 impl Job {
@@ -80,6 +86,19 @@ impl Hasher for OfTags {
     }
 }
 
+/// The way to a PV.
+struct PvLane {
+    lane: Box<dyn Lane>,
+    /// What this channel does there.
+    meter: Arc<Meter>,
+}
+
+impl PvLane {
+    fn new(pv: &OpenPv, ring: &mut Ring, id: Seat) -> Result<PvLane, VolumeError> {
+        Ok(PvLane { lane: pv.volume.lane_at(ring, id)?, meter: pv.meters.mine() })
+    }
+}
+
 /// See the module.
 pub(crate) struct LuLane {
     id: LaneId,
@@ -91,7 +110,7 @@ pub(crate) struct LuLane {
     chain: Option<Arc<Chain>>,
     changes: u64,
     /// By number of the member. One that came since has none before it is needed.
-    pvs: Vec<Option<Box<dyn Lane>>>,
+    pvs: Vec<Option<PvLane>>,
     answers: Arc<LaneBox>,
     bell: FileSlot,
     /// Where a ring of the bell is read to.
@@ -116,14 +135,14 @@ impl LuLane {
         let answers = Arc::new(LaneBox::new().map_err(|error| error.to_string())?);
         let rung = Lasting::new(4096).map_err(|error| error.to_string())?;
         let bell = ring.register(answers.bell.0.as_fd()).map_err(|error| error.to_string())?;
-        let mut pvs: Vec<Option<Box<dyn Lane>>> = Vec::new();
+        let mut pvs: Vec<Option<PvLane>> = Vec::new();
         let theirs = if volume.shared.mirrors { Vec::new() } else { volume.shared.pvs() };
         for (number, pv) in theirs {
             pvs.resize_with(usize::from(number), || None);
-            match pv.volume.lane_at(ring, Seat::part(id, 1 + number)) {
+            match PvLane::new(&pv, ring, Seat::part(id, 1 + number)) {
                 Ok(lane) => pvs.push(Some(lane)),
                 Err(error) => {
-                    pvs.iter_mut().flatten().for_each(|lane| lane.detach(ring));
+                    pvs.iter_mut().flatten().for_each(|pv| pv.lane.detach(ring));
                     ring.unregister(bell);
                     return Err(error.what);
                 }
@@ -318,7 +337,13 @@ impl LuLane {
         let mut part =
             Request { op, offset: place, len: bytes, bufs, tag, done: done - first, passed };
         let answer = match self.pvs.get_mut(usize::from(pv)) {
-            Some(Some(lane)) if self.jobs.len() < JOBS_MAX => lane.submit(ring, &mut part),
+            Some(Some(pv)) if self.jobs.len() < JOBS_MAX => {
+                let answer = pv.lane.submit(ring, &mut part);
+                if answer == Submit::Pending {
+                    pv.meter.begins();
+                }
+                answer
+            }
             Some(Some(_)) => Submit::Park { reason: Wait::BackEndFull, until: None },
             Some(None) | None => {
                 self.begun.end(parity);
@@ -335,6 +360,9 @@ impl LuLane {
                 pieces: 0,
                 odd: false,
                 takes: taken.is_some(),
+                // Nothing else comes here.
+                kind: if op == OpKind::Read { Kind::Read } else { Kind::Write },
+                began: ring.now(),
             };
             self.jobs.insert(tag, job);
             if let Some(taken) = taken {
@@ -359,7 +387,7 @@ impl LuLane {
         (number, done): (u16, u64),
     ) -> Submit {
         let pv = self.shared.pv(number);
-        let lane = pv.map(|pv| pv.volume.lane_at(ring, Seat::part(self.id, 1 + number)));
+        let lane = pv.map(|pv| PvLane::new(&pv, ring, Seat::part(self.id, 1 + number)));
         let Some(Ok(lane)) = lane else {
             return self.ask_for(ring, request, done - done % u64::from(self.block_size));
         };
@@ -421,8 +449,17 @@ impl LuLane {
         };
         let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
         let pieces = bufs.len() as u32;
-        let job =
-            Job { base: done, bytes, len: request.len, parity: None, pieces, odd, takes: false };
+        let job = Job {
+            base: done,
+            bytes,
+            len: request.len,
+            parity: None,
+            pieces,
+            odd,
+            takes: false,
+            kind: Kind::Other,
+            began: 0,
+        };
         self.jobs.insert(request.tag, job);
         self.asked += 1;
         self.pieces += pieces;
@@ -503,13 +540,26 @@ impl Lane for LuLane {
             return self.heard(ring, out);
         }
         let first = out.len();
-        let Some(Some(lane)) = self.pvs.get_mut(usize::from(part) - 1) else { return };
-        lane.complete(ring, token, result, out);
+        let place = usize::from(part) - 1;
+        let Some(Some(pv)) = self.pvs.get_mut(place) else { return };
+        pv.lane.complete(ring, token, result, out);
         for finish in &mut out[first..] {
             let Some(job) = self.jobs.remove(&finish.tag) else {
                 debug_assert!(false, "{finish:?} was not begun");
                 continue;
             };
+            if let Some(Some(pv)) = self.pvs.get(place) {
+                match finish.outcome {
+                    Outcome::Again { .. } => pv.meter.goes_on(),
+                    Outcome::Done(result) => {
+                        let took = ring.now().wrapping_sub(job.began);
+                        pv.meter.ends(job.kind, job.bytes, took);
+                        if result.is_err() {
+                            pv.meter.fails();
+                        }
+                    }
+                }
+            }
             if job.takes
                 && let Some(taken) = self.taken.remove(&finish.tag)
             {
@@ -531,7 +581,7 @@ impl Lane for LuLane {
 
     fn detach(&mut self, ring: &mut Ring) {
         debug_assert!(self.jobs.is_empty() && !self.listens, "detached with I/O in flight");
-        self.pvs.iter_mut().flatten().for_each(|lane| lane.detach(ring));
+        self.pvs.iter_mut().flatten().for_each(|pv| pv.lane.detach(ring));
         ring.unregister(self.bell);
         self.table.lanes.fetch_sub(1, Relaxed);
         self.shared.leave(&self.begun);

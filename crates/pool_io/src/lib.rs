@@ -47,11 +47,13 @@ mod parts;
 mod post;
 mod remote;
 mod rescue;
+mod seen;
 mod shadow;
 mod signature;
 mod still;
 mod table;
 mod thread;
+mod traffic;
 mod volume;
 mod work;
 
@@ -64,6 +66,7 @@ pub use rescue::{Rescued, rescue};
 pub use still::still;
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};
+pub use traffic::Traffic;
 
 /// Why a pool is not made, opened or changed.
 #[derive(Clone, Debug, thiserror::Error)]

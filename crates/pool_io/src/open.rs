@@ -198,7 +198,7 @@ fn known_by(
 
 /// A lane of the thread to a PV.
 pub(crate) fn lane_of<'a>(inbox: &'a Inbox, pv: &OpenPv) -> Result<PvLane<'a>, PoolError> {
-    PvLane::new(inbox, &pv.volume).map_err(|refused| match refused {
+    PvLane::new(inbox, pv).map_err(|refused| match refused {
         Refused::Pool(error) => error,
         Refused::Volume(error) => of_pv(&pv.path, error),
     })

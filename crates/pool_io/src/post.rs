@@ -1,16 +1,16 @@
 //! What lanes and the pools' thread send each other.
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use block::{FileVolume, IoError, OpKind, Tag, VolumeError};
+use block::{IoError, OpKind, Tag, VolumeError};
 use memory::IoBuf;
 use pool::format::Superblock;
-use pool::{Fault, NewPv, Reply, Request};
+use pool::{Fault, Layout, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
+use spec::FullSpec;
 
 use crate::PoolError;
 use crate::findings::ScrubView;
@@ -150,7 +150,7 @@ pub(crate) type Served = Result<Arc<Shared>, (PoolError, Option<PathBuf>)>;
 /// What the thread is told.
 pub(crate) enum Message {
     /// Make a way to a PV; the number of the thread's lane.
-    Attach(Arc<FileVolume>, ReplyTo<Result<u16, VolumeError>>),
+    Attach(OpenPv, ReplyTo<Result<u16, VolumeError>>),
     /// Give it up.
     Detach(u16),
     /// An operation on one, on memory of its own, which comes back.
@@ -167,8 +167,8 @@ pub(crate) enum Message {
     Ask(Arc<Shared>, Ask),
     /// Channels have taken most of what an LU offers, or written much of which nothing is known: what they have written is learnt before anything else.
     Taken(Arc<Shared>, u32),
-    /// The LUs whose writes fail where there is no space for them.
-    Refuse(Arc<Shared>, BTreeSet<u32>),
+    /// What holds where it is full, or nearly so; LUs for whose reserve there is no room are told, if somebody waits for that, and else get it.
+    WhenFull(Arc<Shared>, FullSpec, Option<ReplyTo<Vec<u32>>>),
     /// What a copy of a whole LU wants beside reads and writes.
     OfCopy(Arc<Shared>, OfCopy),
     /// A request to the core.
@@ -189,6 +189,8 @@ pub(crate) enum Message {
     Part(Arc<Shared>, Parting, ReplyTo<Result<Option<Progress>, Fault>>),
     /// Begin a scrub, end it, or say how far it is.
     Scrub(Arc<Shared>, Scrubs, ReplyTo<Result<ScrubView, Fault>>),
+    /// How what an LU has lies on the PVs.
+    Layout(Arc<Shared>, u32, ReplyTo<Option<Layout>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.

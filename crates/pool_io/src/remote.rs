@@ -1,15 +1,15 @@
 //! Operations on PVs for those on other threads, who wait for each: a pool is made, looked at and opened there, so that a PV that hangs meanwhile delays nobody else.
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use block::{FileVolume, IoError, OpKind, VolumeError};
+use block::{IoError, OpKind, VolumeError};
 use pool::{ReadFailed, Source};
 
 use crate::PoolError;
 use crate::engine::Engine;
 use crate::post::{Inbox, Message, ReplyTo};
+use crate::table::OpenPv;
 use crate::thread::ask;
 use crate::work::For;
 
@@ -33,8 +33,8 @@ impl Drop for PvLane<'_> {
 }
 
 impl<'a> PvLane<'a> {
-    pub(crate) fn new(inbox: &'a Inbox, pv: &Arc<FileVolume>) -> Result<PvLane<'a>, Refused> {
-        let attached = ask(inbox, |reply| Message::Attach(Arc::clone(pv), reply));
+    pub(crate) fn new(inbox: &'a Inbox, pv: &OpenPv) -> Result<PvLane<'a>, Refused> {
+        let attached = ask(inbox, |reply| Message::Attach(pv.clone(), reply));
         let lane = attached.map_err(Refused::Pool)?.map_err(Refused::Volume)?;
         Ok(PvLane { inbox, lane: Some(lane), most: None })
     }

@@ -31,7 +31,7 @@ pub fn still(
     for chunk in 0..chunks {
         shadow.keep(&(ChunkId { pv: 0, chunk }, 1, [u32::MAX; BLOCKS / 32]));
     }
-    let open = OpenPv { volume: pv, path: "pv".into() };
+    let open = OpenPv::new(pv, "pv");
     let shared = Shared::new("still", (pool, false), (vec![Some(open)], Vec::new()), shadow);
     let count = if above { chunks_above(chunks) } else { chunks };
     let of = |chunk| if above { Way::Ask } else { there(chunk) };

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
@@ -29,6 +29,7 @@ use crate::chain::{Chain, Space};
 use crate::copies::Copies;
 use crate::findings::ChecksView;
 use crate::shadow::Shadow;
+use crate::traffic::{Meters, Traffic};
 
 /// PVs that are not open: numbers, where they are, and why they are not.
 pub(crate) type Absent = Vec<(u16, PathBuf, Option<String>)>;
@@ -257,6 +258,14 @@ struct Away {
 pub(crate) struct OpenPv {
     pub(crate) volume: Arc<FileVolume>,
     pub(crate) path: PathBuf,
+    /// What goes on there.
+    pub(crate) meters: Arc<Meters>,
+}
+
+impl OpenPv {
+    pub(crate) fn new(volume: Arc<FileVolume>, path: impl Into<PathBuf>) -> OpenPv {
+        OpenPv { volume, path: path.into(), meters: Arc::default() }
+    }
 }
 
 /// What there is to tell of a pool.
@@ -272,6 +281,8 @@ pub struct PoolView {
     pub tiers: Vec<TierView>,
     /// Writes that wait for space now, and since it was opened.
     pub paused: u64,
+    /// Requests that wait for space now, by LU.
+    pub paused_lus: BTreeMap<u32, u64>,
     /// Requests that had to wait for space since it was opened.
     pub pauses: u64,
     /// Chunks that move to where less is, while some do.
@@ -295,8 +306,12 @@ pub struct TierView {
     pub tier: u8,
     /// Chunks that are free and set aside for nobody.
     pub free: u64,
-    /// Writes that wait for space in it.
+    /// Writes that wait for space in it, because there is none.
     pub paused: u64,
+    /// Writes that wait because it is nearly full and gives out space slowly.
+    pub slowed: u64,
+    /// When one last did.
+    pub slowed_at: Option<Instant>,
 }
 
 /// How far something is that copies chunks, in blocks of 64 KiB: of what is not known block by block, all 1,024 of a chunk count.
@@ -323,6 +338,8 @@ pub struct PvView {
     pub leaving: Option<Progress>,
     /// … or has to wait for room.
     pub waits: bool,
+    /// What goes on there; nothing where it is not open.
+    pub traffic: Traffic,
 }
 
 impl PvView {

@@ -14,7 +14,7 @@ use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use memory::clock;
 use pool::{Fault, GROUP_MAX, Group, Reply, Request};
 use rustix::fs::OFlags;
-use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
+use spec::{FileIdentity, FileSpec, FullSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
@@ -22,7 +22,7 @@ use crate::open::{erase, lane_of, may_join, of_pv, open, parse};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
-use crate::table::{OpenPv, PoolView, Progress, PvView, Shared, Table, locked};
+use crate::table::{OpenPv, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, chunks_for, size};
 use crate::work::{For, Work};
 
@@ -251,7 +251,7 @@ pub(crate) fn open_pv(
     let volume = VolumeSpec::new(pool, file.clone());
     let opened = open_part(files, server, &volume, &file, returns, event);
     let opened = opened.map_err(|error| of_pv(path, error))?;
-    Ok(OpenPv { volume: Arc::new(opened), path: path.to_owned() })
+    Ok(OpenPv::new(Arc::new(opened), path))
 }
 
 impl PoolHandle {
@@ -336,10 +336,19 @@ impl PoolHandle {
         })
     }
 
-    /// Writes of these LUs, and of no others, fail where there is no space for them, with [`block::IoError::NoSpace`]; those that wait by now as well.
-    pub fn refuse_when_full(&self, lus: &[u32]) {
-        let lus = lus.iter().copied().collect();
-        self.inbox.post(Message::Refuse(Arc::clone(&self.shared), lus));
+    /// What holds from now on where the pool is full, or nearly so, also for what waits by now. The LUs that get no more set aside than they had, since there is no room: none, if that is not `asked`
+    /// for but was before the pool was opened: so much is set aside then as there is, and the rest as it comes.
+    ///
+    /// # Errors
+    ///
+    /// The pools' thread has ended.
+    pub fn when_full(&self, what: &FullSpec, asked: bool) -> Result<Vec<u32>, PoolError> {
+        let (shared, what) = (Arc::clone(&self.shared), what.clone());
+        if !asked {
+            self.inbox.post(Message::WhenFull(shared, what, None));
+            return Ok(Vec::new());
+        }
+        ask(&self.inbox, |reply| Message::WhenFull(shared, what, Some(reply)))
     }
 
     /// A PV that is to leave stays.
@@ -569,32 +578,6 @@ impl PoolHandle {
         Some(if size == 0 { table.bytes() } else { size })
     }
 
-    /// How it stands.
-    #[must_use]
-    pub fn view(&self) -> PoolView {
-        let mut view = self.shared.view();
-        let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
-            Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
-        });
-        let mut away = view.pvs.iter().filter(|pv| pv.space.state.is_away());
-        let away = away.next().map(|pv| {
-            let why = self.shared.why_away(pv.space.pv).map(|why| format!(" ({why})"));
-            let then = match pv.leaving {
-                None => "it is used again by itself when it is in order",
-                Some(_) => {
-                    "it leaves, and what was on it gets its other copy on the other PVs of its own"
-                }
-            };
-            format!(
-                "PV {} is away{}: the other failure group serves; {then}",
-                pv.path.display(),
-                why.unwrap_or_default()
-            )
-        });
-        view.trouble = view.trouble.or(away).or(lost);
-        view
-    }
-
     /// Closes it, when what is under way is done. Its LUs' volumes must be gone by then.
     pub fn close(self) {
         self.close_copies();
@@ -638,9 +621,9 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                         work.offer(lu);
                     }
                 }
-                Message::Refuse(of, lus) => {
+                Message::WhenFull(of, what, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
-                        work.refusing = lus;
+                        work.when_full(&what, reply);
                     }
                 }
                 Message::OfCopy(of, what) => {
@@ -687,6 +670,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Scrub(of, scrubs, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         let _ = reply.send(work.scrub(scrubs));
+                    }
+                }
+                Message::Layout(of, lu, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.layout(lu));
                     }
                 }
                 Message::Close(of, reply) => {

@@ -5,6 +5,7 @@ mod chains;
 mod checks;
 mod copies;
 mod effects;
+mod full;
 mod leaving;
 mod mirror;
 mod offers;
@@ -134,8 +135,7 @@ pub(crate) struct Work {
     /// The parity of the epoch whose end is waited for, and for what; and those that wait for the next.
     draining: Option<(u8, Vec<u64>)>,
     drains: Vec<u64>,
-    /// LUs whose writes do not wait for space.
-    pub(crate) refusing: BTreeSet<u32>,
+    full: full::Full,
     /// Operations that the engine has.
     flying: usize,
     /// Who waits until it serves.
@@ -143,7 +143,8 @@ pub(crate) struct Work {
     pub(crate) closing: Option<ReplyTo<()>>,
     /// Flushes that are not over before it closes.
     last: usize,
-    paused: u64,
+    /// Writes that wait for space, and those that are slowed, as the account has it.
+    paused: (u64, u64),
     /// The account is to be made anew, at once, or when that takes no large part of the time.
     stale: bool,
     changed: bool,
@@ -191,12 +192,12 @@ impl Work {
             short: None,
             draining: None,
             drains: Vec::new(),
-            refusing: BTreeSet::new(),
+            full: full::Full::default(),
             flying: 0,
             opening: None,
             closing: None,
             last: 0,
-            paused: 0,
+            paused: (0, 0),
             stale: true,
             changed: false,
             account: None,
@@ -471,7 +472,7 @@ impl Work {
                 continue;
             }
             self.go_on(engine);
-            self.refuse_the_full();
+            self.look_at_the_full();
             // An answer may have led to another request.
             if !added && !self.core.has_effects() {
                 break;
@@ -511,22 +512,11 @@ impl Work {
     /// When somebody has to look, although nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
         let due = self.again.into_iter().chain(self.partings.due()).chain(self.pacing.due());
-        let due = due.chain(self.removals.next()).chain(self.activity.due()).min();
+        let due = due.chain(self.removals.next()).chain(self.activity.due());
+        let due = due.chain(self.full.due()).min();
         let due = due.filter(|_| self.closing.is_none());
         let account = self.account.filter(|_| self.changed);
         due.into_iter().chain(self.next_look()).chain(account).min()
-    }
-
-    /// Calls back what waits for space and is not to.
-    fn refuse_the_full(&mut self) {
-        if self.refusing.is_empty() || self.core.paused() == 0 {
-            return;
-        }
-        for (tag, lu) in self.core.paused_requests() {
-            if self.refusing.contains(&lu) {
-                self.core.cancel(tag);
-            }
-        }
     }
 
     /// Shows what may have changed, before anything follows from it.

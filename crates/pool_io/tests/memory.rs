@@ -6,7 +6,7 @@ use block::conformance::TestBench;
 use block::{Here, OpKind, Volume, VolumeSpec, Wait};
 use memory::IoBuf;
 use pool_io::{PoolHandle, Pools};
-use spec::{LuSpec, PoolSpec};
+use spec::{FullSpec, LuSpec, PoolSpec};
 
 const CHUNK: u64 = 64 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
@@ -27,7 +27,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
-        refusing: Vec::new(),
+        full: FullSpec::default(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

@@ -4,6 +4,7 @@ mod changes;
 mod copy;
 mod found;
 mod scsi;
+mod seen;
 mod trace;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ pub use changes::{Account, Changes, Delta, Named, Selection};
 pub use copy::{CopyAct, CopySpec, CopyStatus};
 pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
+pub use seen::{LayoutSpec, LayoutStatus, OnPv, TrafficStatus};
 pub use spec::*;
 pub use trace::{TraceRecord, TraceReport, TraceSpec};
 
@@ -35,8 +37,9 @@ pub const VERSION: u32 = 2;
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
-/// 23: LUs whose writes fail where their pool is full ([`PoolSpec::refusing`]).
-/// 24: [`Request::Copy`].
+/// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
+/// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
+/// ([`LuStatus::paused`]); [`Request::Copy`].
 pub const MINOR: u32 = 24;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -103,6 +106,8 @@ pub enum Request {
     Detach(DetachSpec),
     /// Reads all that is written in a pool from every leg, which goes on by itself: asks for [`Reply::Scrub`].
     Scrub(ScrubSpec),
+    /// Asks for [`Reply::Layout`]: how what an LU has lies on the PVs of its pool.
+    Layout(LayoutSpec),
     /// Copies a whole LU from a file or into one, which goes on by itself: asks for [`Reply::Copy`]. The file's descriptor comes with it.
     Copy(CopySpec),
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
@@ -165,6 +170,8 @@ pub enum Reply {
     Progress(ProgressStatus),
     /// To [`Request::Scrub`]: it goes on, or is over.
     Scrub(Box<ScrubStatus>),
+    /// To [`Request::Layout`].
+    Layout(Box<LayoutStatus>),
     /// To [`Request::Copy`]: it goes on, or is over.
     Copy(Box<CopyStatus>),
     /// To [`Request::Stats`]; one descriptor comes with it.
@@ -425,6 +432,12 @@ pub struct TierStatus {
     pub free_bytes: u64,
     /// Writes that wait for space in it.
     pub paused: u64,
+    /// Writes that wait because it is nearly full and gives out space slowly.
+    #[serde(default)]
+    pub slowed: u64,
+    /// Within the last minute some did.
+    #[serde(default)]
+    pub slows: bool,
 }
 
 /// A rollback of an LU.
@@ -497,7 +510,7 @@ pub struct ProgressStatus {
 }
 
 /// A PV of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PvStatus {
     /// Where it is.
     pub path: PathBuf,
@@ -519,6 +532,9 @@ pub struct PvStatus {
     /// Whether it is used.
     #[serde(default, skip_serializing_if = "is_active")]
     pub state: PvState,
+    /// What goes on there; nothing where it is not open. None: it is of an earlier version, and does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficStatus>,
 }
 
 /// Whether a PV of a pool is used.
@@ -553,7 +569,7 @@ fn is_active(state: &PvState) -> bool {
 }
 
 /// An LU of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LuStatus {
     /// Its number.
     pub number: u32,
@@ -584,6 +600,9 @@ pub struct LuStatus {
     /// It is detached, or loses what it needs no more of what it shared: how far that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detaching: Option<ProgressStatus>,
+    /// Requests of it that wait for space.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub paused: u64,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

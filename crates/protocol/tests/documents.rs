@@ -131,6 +131,7 @@ fn the_page_has_every_message() {
         | Request::Rollback(_)
         | Request::Detach(_)
         | Request::Scrub(_)
+        | Request::Layout(_)
         | Request::Copy(_)
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
@@ -153,6 +154,7 @@ fn the_page_has_every_message() {
         | Reply::Trace(_)
         | Reply::Progress(_)
         | Reply::Scrub(_)
+        | Reply::Layout(_)
         | Reply::Copy(_)
         | Reply::Stats
         | Reply::Error(_) => (),

@@ -40,9 +40,9 @@ pub struct PoolSpec {
     /// LUs that are to be in a tier, and move there where they are in another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed: Vec<PlacedLu>,
-    /// Numbers of LUs whose writes fail where there is no space for them, and do not wait.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refusing: Vec<u32>,
+    /// What holds where it is full, or nearly so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub full: FullSpec,
     /// Snapshots to be made, of which it is not known that they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotSpec>,
@@ -64,6 +64,35 @@ pub struct PlacedLu {
     pub lu: u32,
     /// The number of the tier.
     pub tier: u8,
+}
+
+/// What holds where a pool, or a tier of it, is full or nearly so.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FullSpec {
+    /// How much of a tier is used or set aside when it gives out space slowly; none: [`FullSpec::THROTTLE_PERCENT`], 100: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_percent: Option<u8>,
+    /// What its LUs have of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lus: Vec<FullLuSpec>,
+}
+
+impl FullSpec {
+    /// How full a tier is that gives out space slowly, if nothing else is said.
+    pub const THROTTLE_PERCENT: u8 = 95;
+}
+
+/// What an LU has where there is no space.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FullLuSpec {
+    /// Its number.
+    pub lu: u32,
+    /// Bytes of it for which space is set aside.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reserve_bytes: u64,
+    /// Seconds that its writes wait for space before they fail; none: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_s: Option<u32>,
 }
 
 impl PlacedLu {

@@ -7,9 +7,9 @@
 use core::net::{IpAddr, Ipv6Addr};
 
 use crate::address::{Mac, Vid};
+use crate::news::Sighting;
 use crate::packet::{Fragment, Packet, protocol};
 use crate::port::PortId;
-use crate::table::News;
 use crate::view::View;
 
 /// An address that was heard of within so many seconds gives way to no other one.
@@ -112,8 +112,8 @@ impl Claims {
     }
 
     /// A station claimed an address; whether the other channels need to hear it.
-    pub(crate) fn hear(&mut self, now_s: u32, news: News, claim: Claim, quota: usize) -> bool {
-        let News { mac, vid, port, .. } = news;
+    pub(crate) fn hear(&mut self, now_s: u32, seen: Sighting, claim: Claim, quota: usize) -> bool {
+        let Sighting { mac, vid, port, .. } = seen;
         let key = (vid, claim.address);
         let mut gone = false;
         if let Ok(at) = self.place(key) {

@@ -7,11 +7,12 @@ use crate::announce::Announcement;
 use crate::claim::{Claim, Claims};
 use crate::edit::{Pieces, Scratch, TagEdit, adapt, as_it_came};
 use crate::group::{Audience, Groups};
+use crate::news::{Heard, News, Sighting};
 use crate::offload::{NetHeader, Offload};
 use crate::packet::Packet;
 use crate::port::{PortId, PortSpec};
 use crate::reason::{Counters, Reason};
-use crate::table::{Learned, MacTable, News};
+use crate::table::{Learned, MacTable};
 use crate::view::{ETHERNET_BYTES, View};
 
 /// How large a switch's tables are. All memory is taken at the start.
@@ -100,13 +101,14 @@ impl Switch {
         }
     }
 
-    /// Adds a port or changes one. What was learned behind it is forgotten; its counters stay.
+    /// Adds a port or changes one. What was learned behind it is forgotten; its counters stay. It gets all multicast until what it wants is known again.
     pub fn set_port(&mut self, id: PortId, spec: PortSpec) {
         let at = usize::from(id.0);
         if self.ports.len() <= at {
             self.ports.resize_with(at + 1, || None);
         }
         self.table.add_port(id);
+        self.groups.add_port(id);
         self.flush(id);
         self.owners.retain(|(_, owner)| *owner != id);
         self.owners.extend(spec.guard.macs.iter().map(|mac| (*mac, id)));
@@ -135,22 +137,47 @@ impl Switch {
 
     /// Another channel learned something. What it says of a port that is not here is of no use.
     pub fn learn(&mut self, now_ns: u64, news: News) {
-        self.run = None;
-        let Some(Port { spec, .. }) = self.port(news.port) else { return };
-        let (now_s, macs_max, claims_max) = (seconds(now_ns), spec.macs_max, spec.claims_max);
-        // Who is beyond a VLAN in standby is heard of, and not sent to.
-        if !spec.standby.has(news.vid) {
-            self.table.learn(now_s, news.mac, news.vid, news.port, macs_max);
-        }
-        if let Some(claim) = news.claim {
-            self.claims.hear(now_s, news, claim, claims_max);
+        let (News::Station(Sighting { port, .. }) | News::Group(Heard { port, .. })) = news;
+        let Some(Port { spec, .. }) = self.port(port) else { return };
+        let quota = spec.groups_max;
+        match news {
+            News::Station(seen) => self.learn_station(seconds(now_ns), seen),
+            News::Group(heard) => self.groups.learn(heard, quota),
         }
     }
 
-    /// What was learned of the last frame, wherever it went: to be told to the other channels.
+    fn learn_station(&mut self, now_s: u32, seen: Sighting) {
+        self.run = None;
+        let Some(Port { spec, .. }) = self.port(seen.port) else { return };
+        let (macs_max, claims_max) = (spec.macs_max, spec.claims_max);
+        // Who is beyond a VLAN in standby is heard of, and not sent to.
+        if !spec.standby.has(seen.vid) {
+            self.table.learn(now_s, seen.mac, seen.vid, seen.port, macs_max);
+        }
+        if let Some(claim) = seen.claim {
+            self.claims.hear(now_s, seen, claim, claims_max);
+        }
+    }
+
+    /// Something that another channel learned of groups was lost: nothing is withheld from anybody until all have been heard again.
+    pub fn miss(&mut self) {
+        self.groups.miss();
+    }
+
+    /// Whether something was learned of the last frame.
     #[inline]
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.news.is_some()
+    }
+
+    /// What was learned of the last frame, wherever it went: to be told to the other channels, in this order, until there is no more.
     pub fn take_news(&mut self) -> Option<News> {
-        self.news.take()
+        let news = self.news.take();
+        if news.is_some() {
+            self.news = self.groups.take_told().map(News::Group);
+        }
+        news
     }
 
     /// To be called about once a second: frees a part of what is too old. What is too old is not used in any case.
@@ -421,7 +448,7 @@ impl Switch {
         if port.spec.standby.has(vid) {
             // What was known of an address may be otherwise there now.
             if !stolen {
-                self.hear(now_ns, News { mac: source, vid, port: from, claim: None }, view);
+                self.hear(now_ns, Sighting { mac: source, vid, port: from, claim: None }, view);
             }
             return Err(Reason::Standby);
         }
@@ -434,27 +461,27 @@ impl Switch {
         {
             return Err(Reason::QosDrop);
         }
-        let news = News { mac: source, vid, port: from, claim: None };
+        let seen = Sighting { mac: source, vid, port: from, claim: None };
         let learned = self.table.learn(seconds(now_ns), source, vid, from, port.spec.macs_max);
         match learned {
-            Learned::Tell => self.news = Some(news),
+            Learned::Tell => self.news = Some(News::Station(seen)),
             Learned::Known => {}
             Learned::Refused => port.unlearned += 1,
         }
         if Claim::may_be_in(view) {
-            self.hear(now_ns, news, view);
+            self.hear(now_ns, seen, view);
         }
         Ok(Admitted { vid, came, is_known: learned == Learned::Known })
     }
 
     /// Hears what the sender of a frame says of itself.
     #[cold]
-    fn hear(&mut self, now_ns: u64, news: News, view: &View<'_>) {
-        let quota = self.port(news.port).map_or(0, |port| port.spec.claims_max);
+    fn hear(&mut self, now_ns: u64, seen: Sighting, view: &View<'_>) {
+        let quota = self.port(seen.port).map_or(0, |port| port.spec.claims_max);
         if let Some(claim) = Claim::of(view)
-            && self.claims.hear(seconds(now_ns), news, claim, quota)
+            && self.claims.hear(seconds(now_ns), seen, claim, quota)
         {
-            self.news = Some(News { claim: Some(claim), ..news });
+            self.news = Some(News::Station(Sighting { claim: Some(claim), ..seen }));
         }
     }
 
@@ -508,7 +535,11 @@ impl Switch {
         let router = port.spec.guard.router;
         let audience = match Packet::of(view) {
             Packet::Ip(ip) if reason == Reason::StormMulticast => {
-                self.groups.hear(now_s, (from, vid), view, &ip, (quota, router))
+                // Other private ports do not hear what a private one asks.
+                let may = (quota, router, router && !private);
+                let audience = self.groups.hear(now_s, (from, vid), view, &ip, may);
+                self.news = self.news.or_else(|| self.groups.take_told().map(News::Group));
+                audience
             }
             _ => Audience::Everybody,
         };

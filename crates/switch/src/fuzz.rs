@@ -1,9 +1,15 @@
-//! Structured targets for fuzzing: a frame with its header through all that is done to one, and a switch against its oracle.
+//! Structured targets for fuzzing: a frame with its header through all that is done to one, a switch against its oracle, and several that tell each other
+//! what they learn.
 
+mod groups;
+
+pub use groups::fuzz_groups;
+
+use crate::group::Groups;
 use crate::oracle::Oracle;
 use crate::{
-    Guard, Mac, NetHeader, Offload, Offloads, Packet, PortId, PortSpec, Prefix, Reason, Scratch,
-    Sizes, Switch, Tag, TagEdit, Tagging, Takes, Vid, View, adapt,
+    Claim, Guard, Mac, NetHeader, Offload, Offloads, Packet, PortId, PortSpec, Prefix, Reason,
+    Scratch, Sizes, Switch, Tag, TagEdit, Tagging, Takes, Vid, View, adapt,
 };
 
 const PORTS: u16 = 6;
@@ -61,6 +67,14 @@ pub fn fuzz_frame(data: &[u8]) {
         ..Guard::default()
     };
     let _ = guard.check(&view);
+    let _ = Claim::of(&view);
+    if let Packet::Ip(ip) = Packet::of(&view) {
+        let mut groups = Groups::new(4);
+        groups.add_port(PortId(0));
+        let from = (PortId(0), Vid::new(1).expect("a VLAN"));
+        groups.hear(1, from, &view, &ip, (3, true, true));
+        assert!(std::iter::from_fn(|| groups.take_told()).count() <= 4);
+    }
     let Ok(offload) = Offload::judge(&header, &view, Offloads::ALL, setup & 2 != 0) else { return };
     let offloads = [Offloads::NONE, Offloads::CSUM, Offloads::ALL][usize::from(setup >> 2) % 3];
     let new = Tag { tpid: 0x8100, tci: u16::from(tag) };
@@ -215,6 +229,11 @@ mod tests {
         #[test]
         fn the_switch_does_as_its_oracle(data in prop::collection::vec(any::<u8>(), 0..3000)) {
             super::fuzz_forward(&data);
+        }
+
+        #[test]
+        fn channels_agree_on_groups(data in prop::collection::vec(any::<u8>(), 0..4000)) {
+            super::fuzz_groups(&data);
         }
 
         #[test]

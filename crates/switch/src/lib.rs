@@ -13,7 +13,7 @@
 //!   where it is until the caller copies it.
 //! - [`Switch`]: one channel's ports and tables. [`Switch::forward`] finds the destinations of a frame ([`Egress`], each with its tag edit);
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
-//! - [`News`]: what one channel's tables learned, for the others'. [`Claim`]: an IP address that a station says is its own. [`Announcement`]: what is said of a
+//! - [`News`]: what one channel's tables learned, for the others': where stations are ([`Sighting`]), and who wants which groups ([`Heard`]). [`Claim`]: an IP address that a station says is its own. [`Announcement`]: what is said of a
 //!   station whose place has changed, to those who do not know it.
 //! - [`failover`]: which of two servers bridges which VLAN.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
@@ -45,6 +45,7 @@ pub mod fuzz;
 mod group;
 mod guard;
 mod limit;
+mod news;
 mod offload;
 #[cfg(any(fuzzing, test))]
 mod oracle;
@@ -63,10 +64,10 @@ pub use edit::{Piece, Pieces, Scratch, TagEdit, Takes, adapt};
 pub use forward::{Egress, Sizes, Switch};
 pub use guard::{Guard, Prefix};
 pub use limit::{Limit, Meter, Rate};
+pub use news::{Heard, News, Sighting};
 pub use offload::{Gso, NetHeader, Offload, Offloads, Partial, SEGMENTS_MAX};
 pub use packet::{Arp, Fragment, Ip, Packet};
 pub use port::{PortId, PortSpec, Storm, Tagging};
 pub use reach::{IN_A_ROW, Question, Reach, Said};
 pub use reason::{Counters, Reason};
-pub use table::News;
 pub use view::{ETHERNET_BYTES, FRAME_BYTES_MAX, HEAD_BYTES, View};

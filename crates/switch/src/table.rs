@@ -1,26 +1,12 @@
 //! The MAC table of one channel: which port a station was last seen behind.
 //!
 //! Open addressing over 16-byte keys and values in one block of memory; nothing is allocated after the start. Each channel has a table
-//! of its own. What one learns it tells the others as [`News`], at most four times in an entry's life if nothing changes, so each
+//! of its own. What one learns it tells the others ([`crate::News`]), at most four times in an entry's life if nothing changes, so each
 //! ages its entries by itself, and tables that missed nothing agree. A client's addresses fill no more than the client's
 //! quota, whatever it sends; addresses beyond are not learned, and frames to them are flooded.
 
 use crate::address::{Mac, Vid};
-use crate::claim::Claim;
 use crate::port::PortId;
-
-/// A station was seen behind a port: to be told to the tables of the other channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct News {
-    /// Its address.
-    pub mac: Mac,
-    /// In that VLAN.
-    pub vid: Vid,
-    /// Behind that port.
-    pub port: PortId,
-    /// With an address that it said to be its own.
-    pub claim: Option<Claim>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {

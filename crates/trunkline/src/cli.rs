@@ -437,6 +437,8 @@ pub(crate) enum EmitTarget {
     Qemu,
     /// Elements of a libvirt domain
     Libvirt,
+    /// Options of cloud-hypervisor
+    CloudHypervisor,
 }
 
 #[derive(Debug, Args)]

@@ -2,14 +2,16 @@
 //!
 //! QEMU's side of a vhost-user disk needs three things that are easily forgotten: guest memory that
 //! can be shared, a connection that comes back after a restart of the server, and one queue per
-//! virtual CPU. What stands in the way on the server's side is said as well.
+//! virtual CPU; cloud-hypervisor connects again by itself. What stands in the way on the server's side is said as well.
+
+mod cloud_hypervisor;
 
 use crate::cli::{EmitArgs, EmitTarget, Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{print, quoted, tell};
 use control::error::ApiError;
-use control::server::AdapterView;
+use control::server::{AdapterView, ObjectView};
 use serde::Serialize;
 
 /// From this version on QEMU counts `reconnect` in milliseconds, under another name.
@@ -18,6 +20,9 @@ const RECONNECT_MS_SINCE: (u32, u32) = (9, 2);
 const SCSI_RECONNECTS_SINCE: (u32, u32) = (8, 2);
 /// Rings longer than QEMU's default keep more requests in flight per queue.
 const QUEUE_SIZE: u64 = 256;
+
+/// What guests take whom nobody tells another.
+const USUAL_MTU: u64 = 1500;
 
 /// What `emit` prints.
 #[derive(Debug, Serialize)]
@@ -43,7 +48,8 @@ pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
     let names = args.adapters.iter().filter(|name| named.insert(name.as_str()));
     let adapters = names.map(|name| {
         fabric::attribute::check_name(name).map_err(ApiError::invalid)?;
-        client.get(&format!("/v1/adapters/{name}"))
+        let adapter = client.get(&format!("/v1/adapters/{name}"))?;
+        with_mtu(&client, adapter)
     });
     let adapters = adapters.collect::<Result<Vec<AdapterView>, Failure>>()?;
     let machine = machine(args)?;
@@ -52,10 +58,12 @@ pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
         (EmitTarget::Qemu, true) => lines(devices(&adapters, &machine)),
         (EmitTarget::Libvirt, false) => libvirt(&adapters, &machine),
         (EmitTarget::Libvirt, true) => elements(&adapters, &machine)?,
+        (EmitTarget::CloudHypervisor, false) => cloud_hypervisor::machine(&adapters, &machine)?,
+        (EmitTarget::CloudHypervisor, true) => cloud_hypervisor::devices(&adapters, &machine)?,
     };
     let emitted = Emitted { text, notes: notes(args, &adapters, &machine) };
     print(global, &emitted, |emitted| match args.target {
-        EmitTarget::Qemu => {
+        EmitTarget::Qemu | EmitTarget::CloudHypervisor => {
             let notes: String = emitted.notes.iter().map(|note| format!("# {note}\n")).collect();
             notes + &emitted.text
         }
@@ -66,6 +74,21 @@ pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
         emitted.notes.iter().for_each(|note| tell(&format!("note: {note}")));
     }
     Ok(())
+}
+
+/// A network card with the MTU of its network, which the guest is told.
+fn with_mtu(client: &Client, mut adapter: AdapterView) -> Result<AdapterView, Failure> {
+    if is_ethernet(&adapter) {
+        let network: ObjectView =
+            client.get(&format!("/v1/networks/{}", text(&adapter, "network")))?;
+        adapter.effective.extend(network.effective.into_iter().filter(|(name, _)| name == "mtu"));
+    }
+    Ok(adapter)
+}
+
+/// The MTU of a network card, where a guest would not take it by itself.
+fn mtu(adapter: &AdapterView) -> Option<u64> {
+    Some(number(adapter, "mtu")).filter(|mtu| ![0, USUAL_MTU].contains(mtu))
 }
 
 fn machine(args: &EmitArgs) -> Result<Machine, Failure> {
@@ -180,8 +203,9 @@ fn device(adapter: &AdapterView, machine: &Machine) -> String {
             1 => String::new(),
             _ => format!(",mq=on,vectors={}", 2 * queues + 2),
         };
+        let mtu = mtu(adapter).map_or(String::new(), |mtu| format!(",host_mtu={mtu}"));
         return format!(
-            "virtio-net-pci,netdev={id}-net,mac={mac}{several},rx_queue_size={queue_size}"
+            "virtio-net-pci,netdev={id}-net,mac={mac}{several},rx_queue_size={queue_size}{mtu}"
         );
     }
     format!(
@@ -221,8 +245,9 @@ fn interface(adapter: &AdapterView, machine: &Machine) -> String {
   <source type='unix' path='{socket}' mode='{mode}'{reconnect}
   <model type='virtio'/>
   <driver queues='{queues}' rx_queue_size='{queue_size}'/>
-</interface>
+{mtu}</interface>
 ",
+        mtu = mtu(adapter).map_or(String::new(), |mtu| format!("  <mtu size='{mtu}'/>\n")),
         mac = text(adapter, "mac"),
         socket = xml(&adapter.socket),
         queues = queues(adapter, machine),
@@ -356,18 +381,22 @@ fn what_it_is(adapter: &AdapterView) -> String {
 /// Who must be able to open the socket.
 fn socket_note(target: EmitTarget, adapter: &AdapterView) -> String {
     let mode = adapter.effective.get("mode").map(ToString::to_string).unwrap_or_default();
+    let (who, whose) = match target {
+        EmitTarget::CloudHypervisor => ("cloud-hypervisor", "cloud-hypervisor's"),
+        _ => ("QEMU", "libvirt's"),
+    };
     match (listens(adapter), target) {
         (false, _) => format!(
             "the user that runs the machine must be able to open {} (mode {mode})",
             adapter.socket
         ),
-        (true, EmitTarget::Libvirt) if is_block(adapter) => format!(
-            "missing: libvirt's disks connect and never listen; make {} again without \
+        (true, EmitTarget::Libvirt | EmitTarget::CloudHypervisor) if is_block(adapter) => format!(
+            "missing: {whose} disks connect and never listen; make {} again without \
              `--socket-role client`",
             adapter.name
         ),
         (true, _) => format!(
-            "QEMU makes {} and waits there for Trunkline, which must be able to open it",
+            "{who} makes {} and waits there for Trunkline, which must be able to open it",
             adapter.socket
         ),
     }
@@ -381,6 +410,9 @@ fn notes(args: &EmitArgs, adapters: &[AdapterView], machine: &Machine) -> Vec<St
     notes.extend(alike(adapters));
     if target == EmitTarget::Qemu && !args.device_only {
         notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
+    }
+    if target == EmitTarget::CloudHypervisor {
+        notes.extend(cloud_hypervisor::notes(adapters, args.device_only));
     }
     if args.device_only {
         notes.push(

@@ -342,6 +342,13 @@ fn what_to_paste() {
     let bench = Bench::with_disk();
     insta::assert_snapshot!("emit_qemu", bench.ok("emit qemu vhost0 --vcpus 2"));
     insta::assert_snapshot!("emit_libvirt", bench.ok("emit libvirt vhost0 --vcpus 16"));
+    bench.ok("network create net0 --mtu 9000");
+    bench.ok("adapter create ent0 --kind ethernet --network net0 --mac 02:00:5e:00:00:01");
+    let text = bench.ok("emit cloud-hypervisor vhost0 ent0 --vcpus 2");
+    insta::assert_snapshot!("emit_cloud_hypervisor", text);
+    let text = bench.ok("emit qemu ent0 --device-only");
+    assert!(text.contains("mac=02:00:5e:00:00:01") && text.contains(",host_mtu=9000"), "{text}");
+    assert!(bench.ok("emit libvirt ent0 --device-only").contains("<mtu size='9000'/>"));
 }
 
 #[test]

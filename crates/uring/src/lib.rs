@@ -53,6 +53,7 @@ pub mod inline;
     allow(dead_code, reason = "the simulated kernel takes operations as they are")
 )]
 pub mod message;
+mod now;
 #[cfg_attr(
     feature = "sim",
     allow(dead_code, reason = "the simulated kernel takes operations as they are")

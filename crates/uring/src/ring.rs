@@ -55,6 +55,8 @@ pub struct Ring {
     /// What was noted for [`Ring::next`], oldest first: see [`Ring::note`].
     noted: VecDeque<u64>,
     enters: u64,
+    /// See [`Ring::now`].
+    pub(crate) now: u64,
     #[cfg(test)]
     pub(crate) takes_nothing: bool,
     /// One thread: the kernel enforces it (`SINGLE_ISSUER`), and so does the type.
@@ -96,6 +98,7 @@ impl Ring {
             kept: VecDeque::new(),
             noted: VecDeque::new(),
             enters: 0,
+            now: 0,
             #[cfg(test)]
             takes_nothing: false,
             _not_send: PhantomData,

@@ -465,6 +465,7 @@ pub struct Ring {
     kept: VecDeque<Flight>,
     noted: VecDeque<u64>,
     enters: u64,
+    pub(crate) now: u64,
     workers: u32,
     _not_send: PhantomData<*mut ()>,
 }
@@ -495,6 +496,7 @@ impl Ring {
             kept: VecDeque::new(),
             noted: VecDeque::new(),
             enters: 0,
+            now: 0,
             workers: 0,
             _not_send: PhantomData,
         })

@@ -9,6 +9,7 @@ mod images;
 mod matching;
 mod networks;
 mod operations;
+mod pool_seen;
 mod pools;
 mod san;
 mod silence;

@@ -3,7 +3,6 @@
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Path, Query};
 use crate::error::ApiError;
 use crate::image::Format;
-use crate::model::seas::findings;
 use crate::operation::Way;
 use crate::server::{
     ChangeOptions, Expected, Explanation, FileAct, ImageRequest, PoolExplanation, PortExplanation,
@@ -332,7 +331,7 @@ pub struct FindingView {
 #[utoipa::path(get, path = "/v1/sea-check", tag = "sea", operation_id = "check_seas",
     responses((status = 200, body = ItemList<FindingView>)))]
 pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemList<FindingView>> {
-    let findings = findings(&server.desired()).into_iter();
+    let findings = server.check_seas().await.into_iter();
     let items = findings.map(|finding| FindingView {
         severity: finding.rule.severity().word().to_owned(),
         rule: finding.rule.word().to_owned(),

@@ -1,7 +1,7 @@
 //! Storage pools: how full they are, what waits, what moves.
 
-use super::Scrape;
-use crate::server::{ALERTS, ChecksView, LuView, PoolView, PvView, TierView};
+use super::{Scrape, seconds};
+use crate::server::{ALERTS, ChecksView, LuView, PoolView, PvTrafficView, PvView, TierView};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -16,7 +16,7 @@ type OfLu = (&'static str, &'static str, fn(&LuView) -> u64);
 const BYTES: [OfPool; 8] = [
     ("pool_size", "What the PVs of the pool have for LUs", |pool| pool.size_bytes),
     ("pool_used", "What LUs have taken of the pool", |pool| pool.used_bytes),
-    ("pool_free", "What is neither used nor set aside for a thick LU", |pool| pool.free_bytes),
+    ("pool_free", "What is neither used nor set aside for LUs", |pool| pool.free_bytes),
     ("pool_allocated", "What the LUs of the pool have in all", |pool| pool.allocated_bytes),
     ("pool_overcommit", "What LUs could take beyond what there is", |pool| pool.overcommit_bytes),
     ("pool_to_move", "What is still to move between PVs that come, stay or leave", |pool| {
@@ -55,6 +55,48 @@ const LU_BYTES: [OfLu; 3] = [
 
 fn moves(pool: &PoolView) -> impl Iterator<Item = &crate::server::MovesView> {
     pool.pvs.iter().filter_map(|pv| pv.leaving.as_ref()).chain(&pool.balance)
+}
+
+/// Name, help, unit and value of something that is counted of what goes on at a PV.
+type OfTraffic = (&'static str, &'static str, Option<Unit>, fn(&PvTrafficView) -> u64);
+
+const TRAFFIC: [OfTraffic; 6] = [
+    ("pv_reads", "Reads of the PV that are over", None, |of| of.reads),
+    ("pv_writes", "Writes to the PV that are over", None, |of| of.writes),
+    ("pv_others", "Flushes of the PV, and whatever else, that are over", None, |of| of.others),
+    ("pv_errors", "Operations on the PV that have failed", None, |of| of.errors),
+    ("pv_read", "What these reads were to read", Some(Unit::Bytes), |of| of.read_bytes),
+    ("pv_written", "What these writes were to write", Some(Unit::Bytes), |of| of.written_bytes),
+];
+
+/// The labels of a PV, and what goes on there.
+type AtPv<'a> = ([(&'static str, &'a str); 2], PvTrafficView);
+
+/// What goes on at each PV, where its data plane says so.
+fn traffic(encoder: &mut DescriptorEncoder<'_>, pvs: &[AtPv<'_>]) -> Result<(), fmt::Error> {
+    let help = "Operations on the PV that are under way now";
+    let mut metric = encoder.encode_descriptor("pv_in_flight", help, None, MetricType::Gauge)?;
+    for (labels, of) in pvs {
+        let in_flight = i64::try_from(of.in_flight).unwrap_or(i64::MAX);
+        metric.encode_family(labels)?.encode_gauge(&in_flight)?;
+    }
+    for (name, help, unit, value) in &TRAFFIC {
+        let mut metric =
+            encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        for (labels, of) in pvs {
+            let mut metric = metric.encode_family(labels)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&value(of), None)?;
+        }
+    }
+    let help = "How long the operations on the PV that are over took, all together";
+    let unit = Unit::Seconds;
+    let mut metric =
+        encoder.encode_descriptor("pv_operation", help, Some(&unit), MetricType::Counter)?;
+    for (labels, of) in pvs {
+        let mut metric = metric.encode_family(labels)?;
+        metric.encode_counter::<NoLabelSet, _, u64>(&seconds(of.took_ns), None)?;
+    }
+    Ok(())
 }
 
 /// A gauge in bytes.
@@ -109,6 +151,12 @@ impl Scrape {
             };
             gauge(encoder, (name, help), pools().flat_map(of))?;
         }
+        let mut busy: Vec<AtPv<'_>> = Vec::new();
+        for (name, pool) in pools() {
+            let pvs = pool.pvs.iter().filter_map(|pv| Some((pv.path.as_str(), pv.traffic?)));
+            busy.extend(pvs.map(|(pv, traffic)| ([("pool", name), ("pv", pv)], traffic)));
+        }
+        traffic(encoder, &busy)?;
         for (name, help, value) in LU_BYTES {
             let of = |(name, pool): (_, &PoolView)| {
                 let labels = |lu: &LuView| {

@@ -11,10 +11,10 @@
 //! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
 
 use super::Desired;
-use super::pools::pool_of;
+use super::pools::{digits, pool_of};
 use super::resolve::volume_path;
 use crate::paths::Paths;
-use fabric::attribute::{Object, attr};
+use fabric::attribute::{Attributes, Object, attr};
 use protocol::planted;
 use serde::{Deserialize, Serialize};
 use spec::{FileIdentity, VolumeKind, VolumeSpec};
@@ -74,12 +74,21 @@ pub(super) fn settle(now: &Desired, next: &mut Desired) {
     for difference in now.differences(Object::Volume, next) {
         let name = difference.name();
         if difference.before.is_none() && has_file(next, name) {
-            files.insert(name.to_owned(), Made::New);
+            let adopted = next[Object::Volume].get(name).and_then(|set| adopted(next, set));
+            files.insert(name.to_owned(), adopted.map_or(Made::New, Made::Is));
         } else if difference.before.is_none() || !has_file(next, name) {
             files.remove(name);
         }
     }
     next.allocations.files = files;
+}
+
+/// The LU that a volume is by its attributes, which was made before.
+fn adopted(desired: &Desired, set: &Attributes) -> Option<FileIdentity> {
+    let number = u32::try_from(attr::volume::NUMBER.of(set)?).ok()?;
+    let pool = digits(desired[Object::Pool].get(pool_of(set)?)?);
+    // Its size is learnt.
+    Some(FileIdentity::Lu { pool, number, bytes: 0 })
 }
 
 /// Notes what is open. Whether there was something new. What an earlier volume of the name has at another place is not a new one's: a data plane

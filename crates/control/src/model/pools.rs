@@ -17,7 +17,7 @@ use fabric::attribute::{Attributes, Object, attr};
 use fabric::pvs::Listed;
 use protocol::message::{PoolStatus, PvState, PvStatus, SnapshotStatus};
 use serde::{Deserialize, Serialize};
-use spec::{FileIdentity, PoolSpec, SnapshotSpec, TierSpec};
+use spec::{FileIdentity, FullLuSpec, FullSpec, PoolSpec, SnapshotSpec, TierSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -469,7 +469,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             mirror: mirror(set, paths),
             tiers: tiers_told(kept, set, paths),
             placed: tiers::placed_lus(desired, name),
-            refusing: refusing_lus(desired, name),
+            full: full(desired, (name, set)),
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
@@ -493,11 +493,31 @@ pub fn lus_in<'a>(
     desired[Object::Volume].iter().filter(move |(_, set)| pool_of(set) == Some(pool))
 }
 
-/// The LUs of a pool whose writes fail where it is full, as far as they were made.
-fn refusing_lus(desired: &Desired, pool: &str) -> Vec<u32> {
-    let refuses =
-        lus_in(desired, pool).filter(|(_, set)| attr::volume::ON_FULL.value(set) == OnFull::Error);
-    refuses.filter_map(|(name, _)| desired.lu_number(name)).collect()
+/// Whether an LU says what it has where its pool is full.
+pub fn says_of_full(set: &Attributes) -> bool {
+    attr::volume::ON_FULL.is_set(set)
+        || attr::volume::PAUSE_MAX.is_set(set)
+        || attr::volume::RESERVE.is_set(set)
+}
+
+/// What holds where a pool is full, of its LUs as far as they were made.
+fn full(desired: &Desired, (name, set): (&str, &Attributes)) -> FullSpec {
+    let percent = attr::pool::THROTTLE_PERCENT.value(set) as u8;
+    let of_lu = |(name, set): (&String, &Attributes)| {
+        let pause = attr::volume::PAUSE_MAX.value(set);
+        let pause = u32::try_from(pause).ok().filter(|pause| *pause > 0);
+        let fails = attr::volume::ON_FULL.value(set) == OnFull::Error;
+        let of = FullLuSpec {
+            lu: desired.lu_number(name)?,
+            reserve_bytes: attr::volume::RESERVE.value(set),
+            pause_s: if fails { Some(0) } else { pause },
+        };
+        (of.reserve_bytes > 0 || of.pause_s.is_some()).then_some(of)
+    };
+    FullSpec {
+        throttle_percent: Some(percent).filter(|of| *of != FullSpec::THROTTLE_PERCENT),
+        lus: lus_in(desired, name).filter_map(of_lu).collect(),
+    }
 }
 
 /// The PVs of all tiers but the first.
@@ -511,7 +531,7 @@ fn tiers_told(kept: Option<&Kept>, set: &Attributes, paths: &Paths) -> Vec<TierS
     told.into_iter().map(|(tier, pvs)| TierSpec { tier, pvs }).collect()
 }
 
-fn digits(set: &Attributes) -> String {
+pub(super) fn digits(set: &Attributes) -> String {
     attr::pool::UUID.of(set).unwrap_or_default().replace('-', "")
 }
 

@@ -7,13 +7,24 @@ use crate::tokens::Place;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::{
-    ClientAdapter, Finding, HaMode, Rule, Server, Severity, SharedAdapter, VirtualAdapter,
+    BridgeMode, ClientAdapter, Finding, HaMode, Rule, Server, Severity, SharedAdapter, State,
+    VirtualAdapter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a shared adapter is and bridges at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// None: it is in limbo.
+    pub state: Option<State>,
+    /// Of its VLANs.
+    pub bridge_mode: BridgeMode,
+}
+
 /// Everything that is wrong with the shared adapters of a state, worst first. A network is a virtual switch, a data plane a server. Networks of partners are
-/// one virtual switch: clients are on both, or they do not fail over. Of a partner that another program has nothing is known, and nothing is said.
-pub fn findings(desired: &Desired) -> Vec<Finding> {
+/// one virtual switch: clients are on both, or they do not fail over. Of a partner that another program has nothing is known, and nothing is said. `now`: what
+/// shared adapters are and bridge at the moment, by name, as far as that is known.
+pub fn findings(desired: &Desired, now: &BTreeMap<String, Now>) -> Vec<Finding> {
     let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
     let shared = controls(desired);
     let vswitch = |network: Option<&str>| {
@@ -52,8 +63,8 @@ pub fn findings(desired: &Desired) -> Vec<Finding> {
                 HaMode::Disabled
             },
             adapter_reset: None,
-            state: None,
-            bridge_mode: None,
+            state: now.get(name).and_then(|now| now.state),
+            bridge_mode: now.get(name).map(|now| now.bridge_mode),
         });
     }
     let name = |(name, server): (&str, Server)| Server { name: name.to_owned(), ..server };
@@ -173,7 +184,7 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
     let refused = |finding: &Finding| {
         finding.rule.severity() == Severity::Loop || broken.contains(&finding.rule)
     };
-    match findings(desired).into_iter().find(refused) {
+    match findings(desired, &BTreeMap::new()).into_iter().find(refused) {
         Some(Finding { rule, place, about }) => Err(refusal(rule, &place, &about)),
         None => Ok(()),
     }

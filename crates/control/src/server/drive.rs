@@ -132,7 +132,7 @@ impl Server {
                 Action::Scrub => facts.finished = self.scrub(&operation, facts.resumed).await,
                 Action::Image => facts.finished = self.image(&operation, facts.resumed).await,
                 Action::Tell => {
-                    let early = self.moves_before_it_is_known(&operation);
+                    let early = self.asks_before_it_is_known(&operation);
                     told = self.tell(Some(concerned)).await;
                     // It was opened with that, and may be in the tier that it was to be in before.
                     if early {
@@ -208,8 +208,8 @@ impl Server {
     /// How a change stands with the data planes.
     fn carried(&self, operation: &Operation, told: &ApplyOutcome, late: bool) -> Carried {
         let desired = self.desired();
-        // An LU goes to another tier by its pool.
-        let pools = moves(operation).filter_map(|(_, set)| pool_of(set));
+        // What it asks of its pool is the pool's to say.
+        let pools = asks_pools(operation).filter_map(|(_, set)| pool_of(set));
         let touched = operation.touches().chain(pools.map(|pool| (Object::Pool, pool)));
         let touched: Vec<(Object, &str)> = touched.collect();
         let of = |all| failure_of(all, touched.iter().copied(), &desired);
@@ -225,14 +225,14 @@ impl Server {
         }
     }
 
-    /// Whether an LU goes to another tier whose number is not known: its pool cannot be told yet.
-    fn moves_before_it_is_known(&self, operation: &Operation) -> bool {
-        if moves(operation).next().is_none() {
+    /// Whether an LU asks its pool for something whose number is not known: the pool cannot be told yet.
+    fn asks_before_it_is_known(&self, operation: &Operation) -> bool {
+        if asks_pools(operation).next().is_none() {
             return false;
         }
         let mut desired = self.desired();
         self.learn_files(&mut desired);
-        moves(operation).any(|(name, _)| desired.lu_number(name).is_none())
+        asks_pools(operation).any(|(name, _)| desired.lu_number(name).is_none())
     }
 
     /// Whether one of these is an adapter that is another by this change, as by that of a mask: it may wait for what a disk has under way.
@@ -427,8 +427,8 @@ impl Server {
     }
 }
 
-/// The LUs that were there and go to another tier by this change, with what they will be.
-fn moves(operation: &Operation) -> impl Iterator<Item = (&str, &Attributes)> {
+/// The LUs that were there and go to another tier, or are to have more set aside, by this change, with what they will be.
+fn asks_pools(operation: &Operation) -> impl Iterator<Item = (&str, &Attributes)> {
     let edits = match &operation.work {
         Work::Change { edits, .. } => edits.as_slice(),
         _ => &[],
@@ -436,8 +436,10 @@ fn moves(operation: &Operation) -> impl Iterator<Item = (&str, &Attributes)> {
     let volumes = edits.iter().filter(|edit| edit.object == Object::Volume);
     volumes.filter_map(|Edit { name, before, after, .. }| {
         let (before, after) = (before.as_ref()?, after.as_ref()?);
-        let tier = attr::volume::TIER.of(after)?;
-        (attr::volume::TIER.of(before) != Some(tier)).then_some((name.as_str(), after))
+        let tier = attr::volume::TIER.of(after);
+        let moves = tier.is_some() && attr::volume::TIER.of(before) != tier;
+        let reserve = |set| attr::volume::RESERVE.value(set);
+        (moves || reserve(before) < reserve(after)).then_some((name.as_str(), after))
     })
 }
 

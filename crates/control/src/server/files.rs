@@ -64,7 +64,7 @@ impl Server {
                     let wanted = server.wanted(desired);
                     let pools = wanted.values().flat_map(|wanted| wanted.pools.values());
                     let pools = pools.map(|pool| {
-                        let lus = (pool.placed.clone(), pool.refusing.clone(), pool.doomed.clone());
+                        let lus = (pool.placed.clone(), pool.full.clone(), pool.doomed.clone());
                         (pool.leaving.clone(), pool.snapshots.clone(), lus)
                     });
                     let clones = wanted.values().flat_map(|wanted| wanted.volumes.values());

@@ -1,13 +1,16 @@
 //! What the API shows of objects that exist in the control plane only.
 
+use super::Server;
 use super::links::LinkView;
 use super::pools::PoolView;
 use super::snapshots::SnapshotView;
 use crate::model::san::max_adapters;
+use crate::model::seas::{self, Now};
 use crate::model::{Desired, Users, allocations};
 use crate::trail::Links;
 use fabric::attribute::{Attributes, Object, Value, attr};
 use fabric::san::Wwpn;
+use fabric::sea::{BridgeMode, Finding, State};
 use protocol::message::UplinkStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +87,24 @@ pub struct FailoverView {
 }
 
 impl FailoverView {
+    /// As the rules on shared adapters see it.
+    fn now(&self) -> Now {
+        let state = match self.state.as_str() {
+            "PRIMARY" => Some(State::Primary),
+            "BACKUP" => Some(State::Backup),
+            "STANDBY" => Some(State::Standby),
+            "PRIMARY_SH" => Some(State::PrimarySharing),
+            "BACKUP_SH" => Some(State::BackupSharing),
+            _ => None,
+        };
+        let bridge_mode = match self.bridge_mode.as_str() {
+            "All" => BridgeMode::All,
+            "None" => BridgeMode::None,
+            _ => BridgeMode::Partial,
+        };
+        Now { state, bridge_mode }
+    }
+
     pub(super) fn of(status: &UplinkStatus) -> Option<FailoverView> {
         let now = status.failover.clone()?;
         let mut all: Vec<u16> =
@@ -106,6 +127,16 @@ impl FailoverView {
             since_ms: now.since_ms,
             answers: now.answers,
         })
+    }
+}
+
+impl Server {
+    /// Everything that is wrong with shared Ethernet adapters, as they are set and as they are now, worst first.
+    pub async fn check_seas(&self) -> Vec<Finding> {
+        let statuses = self.statuses().await;
+        let uplinks = statuses.values().flat_map(|status| &status.uplinks);
+        let now = uplinks.filter_map(FailoverView::of).map(|view| (view.sea.clone(), view.now()));
+        seas::findings(&self.desired(), &now.collect())
     }
 }
 

@@ -4,6 +4,7 @@ mod alerts;
 mod check;
 mod checks;
 mod mirror;
+mod seen;
 mod tiers;
 
 pub(crate) use alerts::ALERTS;
@@ -14,6 +15,8 @@ pub(super) use alerts::uuid;
 pub use checks::ChecksView;
 pub(super) use mirror::Lost;
 pub use mirror::{FailgrpView, PoolExplanation, PoolFinding};
+pub(super) use seen::count_lus;
+pub use seen::{LuLayoutView, LuOnPvView, LuTrafficView, LuWaitsView, PvTrafficView};
 pub use tiers::TierView;
 
 use super::shared::{Done, Server};
@@ -54,7 +57,7 @@ pub struct PoolView {
     pub used_bytes: u64,
     /// What its LUs have in all: what they could take.
     pub allocated_bytes: u64,
-    /// What is neither used nor set aside for a thick LU.
+    /// What is neither used nor set aside for LUs.
     pub free_bytes: u64,
     /// What LUs could take beyond what there is.
     pub overcommit_bytes: u64,
@@ -157,6 +160,9 @@ pub struct PvView {
     /// It leaves the pool: how far what is on it has moved to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<MovesView>,
+    /// What goes on there. A data plane of an earlier version does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<PvTrafficView>,
 }
 
 /// An LU.
@@ -188,6 +194,12 @@ pub struct LuView {
     /// What it shares is copied into its own space: how far that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detaching: Option<MovesView>,
+    /// Its requests that wait for space now.
+    #[serde(default)]
+    pub paused: u64,
+    /// What its clients did with it: said where one pool is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<LuTrafficView>,
 }
 
 impl Server {
@@ -312,6 +324,8 @@ impl PoolView {
             astray_bytes: lu.astray_bytes,
             shares: lu.shares,
             detaching: lu.detaching.as_ref().map(MovesView::of),
+            paused: lu.paused,
+            traffic: None,
         };
         let snapshots = FrozenLuView::all(desired, status);
         let frozen: BTreeSet<u32> = snapshots.iter().map(|it| it.number).collect();
@@ -328,6 +342,7 @@ impl PoolView {
             size_bytes: pv.bytes,
             free_bytes: pv.free_bytes,
             leaving: pv.leaving.as_ref().map(MovesView::of),
+            traffic: pv.traffic.as_ref().map(PvTrafficView::of),
         };
         let used: u64 = status.lus.iter().map(|lu| lu.mapped_bytes).sum();
         let tiers = tiers::all(status, tier_name);

@@ -3,7 +3,7 @@
 use super::links::LinkView;
 use super::looked::named;
 use super::objects::{FailoverView, ObjectView};
-use super::pools::{Lost, PoolView};
+use super::pools::{Lost, PoolView, count_lus};
 use super::shared::Server;
 use super::short;
 use super::snapshots::SnapshotView;
@@ -617,7 +617,16 @@ impl Server {
             None if object == Object::DataPlane && name == MAIN => desired.dataplane(MAIN),
             None => return Err(self.not_found(object, name)),
         };
-        Ok(moment.show(object, name, set, self.paths()))
+        let mut view = moment.show(object, name, set, self.paths());
+        if let AnyView::Object(view) = &mut view
+            && let Some(space) = &mut view.space
+        {
+            let stats = supervisors.get(home(set)).and_then(|view| view.stats.as_ref());
+            if let Some((account, stats)) = moment.account(home(set)).zip(stats) {
+                count_lus(&mut space.lus, account.status, &stats.snapshot());
+            }
+        }
+        Ok(view)
     }
 
     /// Adapters of a kind as they are known without asking a data plane.

@@ -1,10 +1,10 @@
-//! What data planes do with pools and LUs by themselves, and are asked again for until it is over.
+//! What data planes do with pools and LUs by themselves, and are asked again for until it is over; and what they say of one when they are asked.
 
 use super::{Command, Supervisor, SupervisorThread, gone};
 use crate::error::ApiError;
 use protocol::message::{
-    CopySpec, CopyStatus, DetachSpec, Failure, ProgressStatus, Reply, Request, RollbackSpec,
-    ScrubSpec, ScrubStatus,
+    CopySpec, CopyStatus, DetachSpec, Failure, LayoutSpec, LayoutStatus, ProgressStatus, Reply,
+    Request, RollbackSpec, ScrubSpec, ScrubStatus,
 };
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -16,6 +16,8 @@ pub(super) type RolledBack = Result<Result<(), Failure>, ApiError>;
 
 /// How far a scrub is, or what became of it.
 pub(super) type Scrubbed = Result<Result<ScrubStatus, Failure>, ApiError>;
+/// How an LU lies on the PVs of its pool.
+pub(super) type Laid = Result<Result<LayoutStatus, Failure>, ApiError>;
 /// How far the detaching of an LU is; none when it is done.
 pub(super) type Detached = Result<Result<Option<ProgressStatus>, Failure>, ApiError>;
 
@@ -29,6 +31,12 @@ impl Supervisor {
     /// Scrubs a pool, or has that end, or asks how far it is.
     pub async fn scrub(&self, spec: ScrubSpec) -> Scrubbed {
         let command = |done| Command::Scrub(spec, done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
+
+    /// Asks how an LU lies on the PVs of its pool.
+    pub async fn layout(&self, spec: LayoutSpec) -> Laid {
+        let command = |done| Command::Layout(spec, done);
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
@@ -67,6 +75,14 @@ impl SupervisorThread {
         match self.ask(&Request::Scrub(spec))? {
             Some(Reply::Error(failure)) => Ok(Err(failure)),
             Some(Reply::Scrub(now)) => Ok(Ok(*now)),
+            Some(_) | None => Err(gone()),
+        }
+    }
+
+    pub(super) fn layout(&mut self, spec: LayoutSpec) -> Laid {
+        match self.ask(&Request::Layout(spec))? {
+            Some(Reply::Error(failure)) => Ok(Err(failure)),
+            Some(Reply::Layout(layout)) => Ok(Ok(*layout)),
             Some(_) | None => Err(gone()),
         }
     }

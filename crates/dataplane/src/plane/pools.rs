@@ -2,6 +2,7 @@
 
 mod checks;
 mod copies;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,10 +13,11 @@ use block::{Files as _, OpenEvent, VolumeError};
 use pool::format::MemberState;
 use pool_io::{At, PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    DetachSpec, Failure, FailureCode, FrozenStatus, LuStatus, PoolStatus, ProgressStatus, PvState,
-    PvStatus, Reply, Request, RollbackSpec, ScrubSpec, SnapshotStatus, TierStatus,
+    DetachSpec, Failure, FailureCode, FrozenStatus, LayoutSpec, LuStatus, PoolStatus,
+    ProgressStatus, PvState, PvStatus, Reply, Request, RollbackSpec, ScrubSpec, SnapshotStatus,
+    TierStatus,
 };
-use spec::{LuSpec, PlacedLu, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
+use spec::{FullSpec, LuSpec, PlacedLu, PoolSpec, SnapshotSpec, VolumeKind, VolumeSpec};
 
 use super::going::{self, Subject};
 use super::{Plane, State, failure, in_use, not_found};
@@ -29,6 +31,9 @@ const CHUNK: u64 = pool::format::CHUNK_BYTES;
 /// After which time it is looked for a PV that is away; twice as long each time, up to the last.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
+/// So long it is said of a tier that it slows writes, after the last that was.
+const SLOWS: Duration = Duration::from_secs(60);
+
 /// A pool that is open.
 #[derive(Clone)]
 pub(crate) struct OpenPool {
@@ -41,6 +46,8 @@ pub(crate) struct OpenPool {
     made: BTreeMap<u64, SnapshotStatus>,
     /// LUs that do not go to the tiers in which they are to be, with why: whoever asked was told.
     hindered: BTreeMap<u32, (u8, String)>,
+    /// LUs that have less set aside than they are to have, with what that is: whoever asked was told.
+    short: BTreeMap<u32, u64>,
     /// It is there until it is closed, and for nobody any more.
     closes: bool,
 }
@@ -119,6 +126,15 @@ impl Plane {
         Ok(Reply::Scrub(Box::new(now)))
     }
 
+    /// How an LU lies on the PVs. It waits for no disk.
+    pub(super) fn layout(&self, spec: &LayoutSpec) -> Result<Reply, Failure> {
+        let open = self.state().open_pool(&spec.pool)?;
+        let layout = seen::layout(&open.handle, spec.lu);
+        let layout = layout.map_err(|error| pool_failure(&spec.pool, &error))?;
+        let layout = layout.ok_or_else(|| not_found("LU", &spec.lu.to_string()))?;
+        Ok(Reply::Layout(Box::new(layout)))
+    }
+
     /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
     pub(super) fn remove_pool(&self, name: &str) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);
@@ -165,9 +181,9 @@ impl Kit {
             Some(open) => {
                 let PoolSpec { fresh, pvs, mirror, tiers, joining, leaving, .. } =
                     open.spec.clone();
-                let PoolSpec { placed, refusing, doomed, snapshots, .. } = open.spec.clone();
+                let PoolSpec { placed, full, doomed, snapshots, .. } = open.spec.clone();
                 let there = PoolSpec { fresh, pvs, mirror, tiers, joining, ..spec.clone() };
-                let there = PoolSpec { placed, refusing, leaving, doomed, snapshots, ..there };
+                let there = PoolSpec { placed, full, leaving, doomed, snapshots, ..there };
                 if there != open.spec {
                     let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
@@ -182,11 +198,11 @@ impl Kit {
                 let pvs = pvs.filter(|path| !spec.leaving.contains(path)).collect();
                 let (doomed, snapshots, placed) = (Vec::new(), Vec::new(), Vec::new());
                 let spec = PoolSpec { placed, doomed, snapshots, pvs, ..spec.clone() };
-                let (made, hindered) = (BTreeMap::new(), BTreeMap::new());
-                OpenPool { spec, handle, let_go: 0, made, hindered, closes: false }
+                let (made, hindered, short) = Default::default();
+                OpenPool { spec, handle, let_go: 0, made, hindered, short, closes: false }
             }
         };
-        open.handle.refuse_when_full(&spec.refusing);
+        let full = open.set_full(&mut spec.full, was_open);
         // It is there, whatever becomes of its LUs and PVs.
         if !self.keep(&open) {
             open.handle.close();
@@ -208,7 +224,7 @@ impl Kit {
         let placed = placed.map_err(|error| pool_failure(&spec.name, &error));
         open.spec = spec;
         self.keep(&open);
-        placed
+        placed.and(full)
     }
 
     /// Notes how a pool is now, unless the data plane has ended meanwhile: false.
@@ -352,12 +368,19 @@ impl State {
     ) -> Result<PoolHandle, VolumeError> {
         let open = self.pools.get(&lu.pool).filter(|open| !open.closes);
         let open = open.map(|open| open.handle.clone());
-        open.ok_or_else(|| VolumeError {
+        let fails = |what: String| VolumeError {
             volume: spec.name.clone(),
-            what: format!("its pool {} is not open", lu.pool),
+            what,
             help: Some(format!("see `trunkline pool show {}`", lu.pool)),
             source: None,
-        })
+        };
+        if let Some(spec::FileIdentity::Lu { number, .. }) = &lu.identity
+            && let Some((_, other)) =
+                self.lus_of(&lu.pool).iter().find(|(of, name)| of == number && *name != spec.name)
+        {
+            return Err(fails(format!("LU {number} of pool {} is volume {other}", lu.pool)));
+        }
+        open.ok_or_else(|| fails(format!("its pool {} is not open", lu.pool)))
     }
 }
 
@@ -385,10 +408,33 @@ impl OpenPool {
         first
     }
 
+    /// What holds where it is full. Whoever asks first is told of a reserve for which there is no room; such an LU is noted with what it has, and it is tried again as for a tier. What was asked for
+    /// before it was open holds as far as it can.
+    fn set_full(&mut self, full: &mut FullSpec, asks: bool) -> Result<(), Failure> {
+        let name = &self.spec.name;
+        let refused = self.handle.when_full(full, asks);
+        let refused = refused.map_err(|error| pool_failure(name, &error))?;
+        let before = std::mem::take(&mut self.short);
+        let mut first = Ok(());
+        for of in full.lus.iter_mut().filter(|of| refused.contains(&of.lu)) {
+            if before.get(&of.lu) != Some(&of.reserve_bytes) {
+                let what = format!("pool {name}: {}", no_room_for(of.lu, of.reserve_bytes));
+                let help = "set less aside, add a PV, or remove LUs";
+                first = first.and(Err(failure(FailureCode::System, what, help)));
+            }
+            self.short.insert(of.lu, of.reserve_bytes);
+            let had = self.spec.full.lus.iter().find(|had| had.lu == of.lu);
+            of.reserve_bytes = had.map_or(0, |had| had.reserve_bytes.min(of.reserve_bytes));
+        }
+        first
+    }
+
     /// What is wrong with it.
     fn trouble(&self, of_pool: Option<String>) -> Option<String> {
         let hindered = || {
-            let (_, why) = self.hindered.values().next()?;
+            let hindered = self.hindered.values().next().map(|(_, why)| why.clone());
+            let short = || self.short.iter().next().map(|(lu, bytes)| no_room_for(*lu, *bytes));
+            let why = hindered.or_else(short)?;
             Some(format!("{why}; it is tried again by itself"))
         };
         of_pool.or_else(hindered)
@@ -409,6 +455,7 @@ impl OpenPool {
                 MemberState::Returning => PvState::Resyncing,
                 MemberState::In | MemberState::Leaving | MemberState::Gone => PvState::Active,
             },
+            traffic: Some(seen::traffic(&pv.traffic)),
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
             number: lu.lu,
@@ -422,11 +469,14 @@ impl OpenPool {
             shares: lu.shares,
             asked: lu.asked,
             detaching: view.detaching.get(&lu.lu).copied().map(progress),
+            paused: view.paused_lus.get(&lu.lu).copied().unwrap_or_default(),
         };
         let tier = |tier: &pool_io::TierView| TierStatus {
             tier: tier.tier,
             free_bytes: tier.free * CHUNK,
             paused: tier.paused,
+            slowed: tier.slowed,
+            slows: tier.slowed_at.is_some_and(|at| at.elapsed() < SLOWS),
         };
         PoolStatus {
             spec: self.spec.clone(),
@@ -449,6 +499,10 @@ impl OpenPool {
     pub(super) fn close(&self) {
         self.handle.clone().close();
     }
+}
+
+fn no_room_for(lu: u32, bytes: u64) -> String {
+    format!("there is no room for the {} MiB that LU {lu} is to have set aside", bytes >> 20)
 }
 
 /// Those of these LUs that are there and in another tier.

@@ -331,7 +331,7 @@ fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
-        refusing: Vec::new(),
+        full: spec::FullSpec::default(),
         joining: Vec::new(),
         leaving: Vec::new(),
         doomed: Vec::new(),

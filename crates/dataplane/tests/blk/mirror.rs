@@ -20,7 +20,7 @@ pub(super) fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
         mirror: Vec::new(),
         tiers: Vec::new(),
         placed: Vec::new(),
-        refusing: Vec::new(),
+        full: spec::FullSpec::default(),
         shadow,
         fresh: true,
         joining: Vec::new(),

@@ -215,6 +215,48 @@ fn what_passes_is_handed_over_and_arrives_as_it_was_sent() {
     );
 }
 
+/// A frame of IPv4 to a group, padded.
+fn to_group(source: u8, protocol: u8, to: [u8; 4], body: &[u8]) -> Vec<u8> {
+    let link = [1, 0, 0x5e, to[1] & 0x7f, to[2], to[3], 2, 0, 0, 0, 0, source, 8, 0];
+    let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 1, protocol, 0, 0, 10, 0, 0, source];
+    let mut frame = [&link[..], &ip, &to, body].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn a_group_comes_to_who_asked_for_it_on_another_channel_inside() {
+    quiet();
+    for (channels, thread) in [(1, true), (2, true), (3, true), (2, false)] {
+        let server = Server::new(channels);
+        server.must(Request::PutUplink(uplink(UplinkKind::Tap, thread)));
+        let mut world = World::behind(UplinkKind::Tap);
+        ip("link set up0 up");
+        let mut client = server.client(1, How::default(), |_| ());
+        world.greet(&mut client);
+        let query = to_group(9, 2, [224, 0, 0, 1], &[0x11, 100, 0, 0, 0, 0, 0, 0]);
+        world.send(&query);
+        assert_eq!(client.receive().frame, query);
+        let report = to_group(1, 2, [239, 1, 2, 3], &[0x16, 0, 0, 0, 239, 1, 2, 3]);
+        client.send(&PLAIN, &report);
+        wait("the report", || world.take().filter(|came| *came == report));
+        for number in 0..100 {
+            let data = to_group(9, 17, [239, 1, 2, 3], &[0, 9, 0, 9, 0, 8, 0, number]);
+            world.send(&data);
+            assert_eq!(client.receive().frame, data, "{channels} {thread}");
+        }
+        remove_interfaces(UplinkKind::Tap);
+    }
+}
+
+#[test]
+fn a_group_comes_to_who_asked_for_it_on_another_channel() {
+    testkit::in_network_namespace(
+        "thread::a_group_comes_to_who_asked_for_it_on_another_channel_inside",
+    );
+}
+
 #[test]
 #[ignore = "in a namespace"]
 fn it_changes_under_traffic_and_nothing_is_lost_or_doubled_inside() {

@@ -66,9 +66,15 @@ objects! {
             "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
         ON_FULL of(&["lu"]): OnFull = Word(OnFull::WORDS), Is("pause"), Live, "",
             "What becomes of writes that need space when its pool, or its tier of that, has none: they wait until there is some (`pause`), or fail at once, and the client is told that there is no space (`error`).";
+        PAUSE_MAX of(&["lu"]): u64 = Number { min: 0, max: 1_000_000 }, Is("0"), Live, "s",
+            "How long a write waits for space, with `on_full=pause`, before it fails; 0: for ever. A client that resets its disk after a minute had better be told before.";
+        RESERVE of(&["lu"]): u64 = Size { min: 0, max: SIZE_MAX }, Is("0"), Live, "bytes",
+            "So much of an LU that is not thick is set aside in its pool, in chunks of 64 MiB: what it has counts, of an LU with snapshots what it has written since the last. No more is set aside than its size.";
         CHECKSUMS of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
             "Keep a checksum of each 4 KiB of what has not been written for a minute: what is read of that is what was written, from the other failure group where one has something else, or an error. \
              Only in a pool with two failure groups; such an LU has no snapshots.";
+        NUMBER of(&["lu"]): u64 = Number { min: 1, max: 4_294_967_295 }, Derived("given by its pool when it is made"), Fixed, "",
+            "An LU that is there and is nobody's, by the number that `pool show` has: it becomes this volume, with what is in it, and none is made. `trunkline lu adopt` sets it.";
         TIER of(&["lu"]): str = Text { bytes_max: 63 }, Derived("the default tier of its pool when it is made"), Live, "",
             "The tier of its pool that it is cut from: disks of one kind. `trunkline tier list` has those that there are. Set to another, what it has moves there while clients work.";
         SNAPSHOT of(&["lu"]): str = Text { bytes_max: 129 }, Derived("none: it begins with zeros"), Fixed, "",
@@ -157,6 +163,8 @@ objects! {
             "`status` warns when it will be full within so many days, at the pace of the last day or of the last week, whichever is faster; 0: never.";
         WARN_OVERCOMMIT_PERCENT: u64 = Number { min: 0, max: 100_000 }, Is("0"), Live, "%",
             "`status` warns when its LUs could take so much beyond what there is, in percent of that; 0: never.";
+        THROTTLE_PERCENT: u64 = Number { min: 1, max: 100 }, Is("95"), Live, "%",
+            "From so much of it, or of a tier of it, in use on, space is given out slowly: what is left lasts an hour, or 64 MiB a second where that is more, after as much as a minute saves; 100: never. Writes that need none are not slowed.";
         UUID: str = Text { bytes_max: 36 }, Derived("drawn when it is made, and kept"), Fixed, "",
             "Its UUID, which stands on its PVs. Set it to open a pool that was made elsewhere.";
     }

@@ -8,7 +8,8 @@ use crate::tables::{LEGS_MAX, Lu};
 
 impl Pool {
     /// How often a chunk of a tier is kept: once for each failure group.
-    pub(super) fn legs_of_tier(&self, tier: u8) -> u8 {
+    #[must_use]
+    pub fn legs_of_tier(&self, tier: u8) -> u8 {
         let pvs = self.tables.pvs.iter();
         let in_it = pvs.filter(|pv| pv.tier == tier && pv.state != MemberState::Gone);
         let groups: BTreeSet<u8> = in_it.map(|pv| pv.group).collect();

@@ -6,6 +6,8 @@
 //!
 //! Either way the legs are the same then, and if nobody has changed the chunk since, the next root says so ([`activity`]).
 
+use std::ops::RangeInclusive;
+
 use super::*;
 
 /// So many begin at once: for each its home record may have to be read, beside clients.
@@ -89,6 +91,14 @@ impl Mends {
     /// Whether channels may not use a chunk.
     pub(super) fn hides(&self, key: (u32, u32)) -> bool {
         self.differ.contains(&key) || self.quiet.contains(&key)
+    }
+
+    /// Of these chunks, how many may differ, and how many are being made whole or are to be.
+    pub(super) fn count(&self, which: RangeInclusive<(u32, u32)>) -> (u32, u32) {
+        let differ = self.differ.range(which.clone()).count() as u32;
+        let all = [&self.todo, &self.going, &self.failed].map(|some| some.range(which.clone()));
+        let mending: BTreeSet<_> = all.into_iter().flatten().collect();
+        (differ, mending.len() as u32)
     }
 
     pub(super) fn may_differ(&self, key: (u32, u32)) -> bool {

@@ -238,6 +238,8 @@ impl Pool {
             own: Vec::new(),
             drained: Vec::new(),
             full: Full::default(),
+            reserves: BTreeMap::new(),
+            allowed: BTreeMap::new(),
             promised: BTreeMap::new(),
             making: BTreeMap::new(),
             ops: BTreeMap::new(),

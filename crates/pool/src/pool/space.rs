@@ -4,6 +4,10 @@
 //! space set aside goes or shrinks, or a PV is added; or it is [called back](Pool::cancel). The legs of a chunk are in different failure groups, so that what can be given out depends on how the free chunks lie
 //! in them; they are taken from the groups that have most, which never makes it less than it has to be.
 //! What is given out while one of two groups is away has room there when it returns.
+//!
+//! For thick LUs all is set aside that they do not have, which is never more than there is. A *reserve* sets aside some of an LU: told from outside, kept nowhere on the PVs, and where it came
+//! to be more than there is (PVs are away, or it was told again when the pool was opened) it is what comes first. Both go past those who wait.
+//! A tier that is nearly full may be told how many chunks it gives out until it is told again ([`Pool::allow`]): writes beyond that are *slowed*, and wait as if there were none.
 
 use super::slots::Leg;
 use super::*;
@@ -34,8 +38,10 @@ impl Full {
         self.tiers.contains_key(&tier)
     }
 
-    fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        self.tiers.values().flatten()
+    /// Of the tiers for which that holds.
+    fn pieces(&self, of: impl Fn(u8) -> bool) -> impl Iterator<Item = &Piece> {
+        let tiers = self.tiers.iter().filter(move |(tier, _)| of(**tier));
+        tiers.flat_map(|(_, queue)| queue)
     }
 
     /// Those that wait no longer.
@@ -85,12 +91,14 @@ pub struct TierSpace {
     pub used: u64,
     /// Those that can be given out now, with those that are set aside.
     pub free: u64,
-    /// Set aside for thick LUs that do not have them yet.
+    /// Set aside for thick LUs and reserves that do not have them yet.
     pub set_aside: u64,
     /// What all LUs would have if all of them were written: more than `chunks` is overcommitted.
     pub promised: u64,
-    /// Parts of requests that wait for space.
+    /// Parts of requests that wait for space, because there is none.
     pub waiting: usize,
+    /// Parts of requests that wait although there is some ([`Pool::allow`]).
+    pub slowed: usize,
 }
 
 /// What an LU has, in chunks of its own: each is kept as often as it has legs.
@@ -130,18 +138,34 @@ fn fits(groups: impl Iterator<Item = u32>, pairs: u64, singles: u64) -> bool {
     pairs <= sum - most && 2 * pairs + singles <= sum
 }
 
+/// Chunks of two legs and of one, with more of so many legs.
+fn in_all(first: (u64, u64), more: impl Iterator<Item = (u8, u32)>) -> (u64, u64) {
+    more.fold(first, |(pairs, singles), (legs, chunks)| {
+        let chunks = u64::from(chunks);
+        if legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) }
+    })
+}
+
 impl Pool {
     /// Gives chunks to a slot that has none, if there are any.
     pub(super) fn allocate(&mut self, key: (u32, u32)) -> bool {
         let Some(lu) = self.tables.lus.get(&key.0) else { return false };
-        let (legs, tier, thick) = (lu.legs, lu.tier, self.sets_aside(key.0, lu));
+        let (legs, tier) = (lu.legs, lu.tier);
         let one = Promised { tier, legs, chunks: 1 };
+        // What is set aside for it is its own, that of a reserve as far as thick LUs do not need it.
+        let own = self.sets_aside(key.0, lu)
+            || self.reserved().any(|(space, ..)| space == key.0)
+                && self.has_room_beside(self.set_aside_for_good(tier), one);
         // Who comes later waits behind those who wait, and all behind what is set aside.
-        if !thick && (self.full.waits(tier) || !self.has_room(one)) {
+        let waits = self.full.waits(tier) || self.allowed(tier) == Some(0);
+        if !own && (waits || !self.has_room(one)) {
             return false;
         }
         let legs = if self.is_short(tier) { 1 } else { legs };
         let Some(ids) = self.pick(key, tier, legs) else { return false };
+        if let Some(left) = self.allowed.get_mut(&tier).filter(|_| !own) {
+            *left = left.saturating_sub(1);
+        }
         self.missed.forget(key);
         let mut records = Vec::new();
         let mut slot_legs = Vec::with_capacity(ids.len());
@@ -316,7 +340,8 @@ impl Pool {
             tier.set_aside = 2 * pairs + singles;
             let lus = self.tables.lus.values().filter(|lu| lu.tier == *number);
             tier.promised = lus.map(|lu| u64::from(lu.chunks) * u64::from(lu.legs)).sum();
-            tier.waiting = self.full.tiers.get(number).map_or(0, VecDeque::len);
+            let waits = self.full.tiers.get(number).map_or(0, VecDeque::len);
+            *(if self.slows(*number) { &mut tier.slowed } else { &mut tier.waiting }) = waits;
         }
         tiers.into_values().collect()
     }
@@ -396,18 +421,83 @@ impl Pool {
         groups
     }
 
-    /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have, and what is to come from other tiers.
+    /// Chunks of two legs and of one that are set aside in a tier.
     pub(super) fn set_aside(&self, tier: u8) -> (u64, u64) {
+        let reserved = self.reserved().filter(|(_, lu, _)| lu.tier == tier);
+        let reserved = reserved.map(|(_, lu, chunks)| (lu.legs, chunks));
+        in_all(self.set_aside_for_good(tier), reserved)
+    }
+
+    /// Of these what is never more than there is: what thick LUs were promised and do not have, and what is to come from other tiers.
+    fn set_aside_for_good(&self, tier: u8) -> (u64, u64) {
         let thick = self.tables.lus.iter().filter(|(_, lu)| lu.thick && lu.tier == tier);
         let thick = thick.filter(|(number, lu)| self.sets_aside(**number, lu));
         let thick = thick.map(|(_, lu)| (lu.legs, lu.chunks - lu.mapped));
         let astray = (0, self.set_aside_for_astray(tier));
         let promised = self.promised.values().flatten().filter(|promised| promised.tier == tier);
         let promised = promised.map(|promised| (promised.legs, promised.chunks));
-        thick.chain(promised).fold(astray, |(pairs, singles), (legs, chunks)| {
-            let chunks = u64::from(chunks);
-            if legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) }
+        in_all(astray, thick.chain(promised))
+    }
+
+    /// Spaces to which LUs with a reserve are written, which do not have all of it yet: what is set aside for each, in chunks.
+    fn reserved(&self) -> impl Iterator<Item = (u32, &Lu, u32)> {
+        self.reserves.iter().filter_map(|(lu, chunks)| {
+            let space = self.tables.lus.contains_key(lu).then(|| self.tables.chain(*lu)[0])?;
+            let known =
+                self.tables.lus.get(&space).filter(|known| !self.sets_aside(space, known))?;
+            let left = known.chunks.min(*chunks).saturating_sub(known.mapped);
+            (left > 0).then_some((space, known, left))
         })
+    }
+
+    /// Sets so many chunks aside for each of these LUs, and for no others, of what is written to them: all that an LU has, or since its last snapshot. What it has is of that. Those that get no more
+    /// than they had, since there is no room: none if it is `forced`, as where they had that before the pool was opened.
+    pub fn set_reserves(&mut self, reserves: BTreeMap<u32, u32>, forced: bool) -> Vec<u32> {
+        let mut refused = Vec::new();
+        if self.reserves == reserves {
+            return refused;
+        }
+        let had = |lu: &u32| self.reserves.get(lu).copied().unwrap_or(0);
+        let less = reserves.iter().map(|(lu, chunks)| (*lu, (*chunks).min(had(lu))));
+        self.reserves = less.collect();
+        for (lu, chunks) in reserves {
+            let before = self.reserves.insert(lu, chunks);
+            let short = self.tables.lus.get(&lu).is_some_and(|known| {
+                let (tier, legs) = (known.tier, known.legs);
+                !self.has_room(Promised { tier, legs, chunks: 0 })
+            });
+            if short && !forced && before != Some(chunks) {
+                self.reserves.insert(lu, before.unwrap_or(0));
+                refused.push(lu);
+            }
+        }
+        self.retry_full();
+        self.turn();
+        refused
+    }
+
+    /// A tier gives out so many chunks and no more, of those that are set aside for nobody, until it is told again; none: as many as there are.
+    pub fn allow(&mut self, tier: u8, chunks: Option<u32>) {
+        let before = match chunks {
+            Some(chunks) => self.allowed.insert(tier, chunks),
+            None => self.allowed.remove(&tier),
+        };
+        if before == Some(0) && chunks != before && self.full.waits(tier) {
+            self.retry_full();
+            self.turn();
+        }
+    }
+
+    /// How many chunks of what it was [allowed](Pool::allow) a tier still has.
+    #[must_use]
+    pub fn allowed(&self, tier: u8) -> Option<u32> {
+        self.allowed.get(&tier).copied()
+    }
+
+    /// Whether what waits in a tier does so although there is space.
+    fn slows(&self, tier: u8) -> bool {
+        let one = Promised { tier, legs: self.legs_of_tier(tier), chunks: 1 };
+        self.allowed(tier) == Some(0) && self.has_room(one)
     }
 
     /// Whether what a thick LU or layer does not have yet is set aside: what is written to an LU that shares goes to its layer, unless it gets all that in its own space.
@@ -418,10 +508,11 @@ impl Pool {
 
     /// Whether there is space for it besides what is set aside.
     pub(super) fn has_room(&self, more: Promised) -> bool {
-        let (pairs, singles) = self.set_aside(more.tier);
-        let chunks = u64::from(more.chunks);
-        let (mut pairs, mut singles) =
-            if more.legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) };
+        self.has_room_beside(self.set_aside(more.tier), more)
+    }
+
+    fn has_room_beside(&self, aside: (u64, u64), more: Promised) -> bool {
+        let (mut pairs, mut singles) = in_all(aside, [(more.legs, more.chunks)].into_iter());
         if !self.has_room_to_return(more.tier, pairs) {
             return false;
         }
@@ -507,20 +598,31 @@ impl Pool {
         waited
     }
 
-    /// Requests that wait for space, with their LUs; the number of parts of them that do is [`Pool::paused`].
+    /// Requests that wait for space, because there is none, with their LUs; the number of parts of them that do is [`Pool::paused`].
     pub fn paused_requests(&self) -> BTreeMap<u64, u32> {
         let lu = |piece: &Piece| self.jobs.get(&piece.job).map_or(piece.key.0, |job| job.lu);
-        self.full.pieces().map(|piece| (piece.tag, lu(piece))).collect()
+        let pieces = self.full.pieces(|tier| !self.slows(tier));
+        pieces.map(|piece| (piece.tag, lu(piece))).collect()
+    }
+
+    /// Requests that wait, because there is no space or although there is.
+    pub fn waiting_requests(&self) -> BTreeSet<u64> {
+        self.full.pieces(|_| true).map(|piece| piece.tag).collect()
     }
 
     /// Whether something waits for space in an LU or a layer.
     pub(super) fn full_of(&self, space: u32) -> bool {
-        self.full.pieces().any(|piece| piece.key.0 == space)
+        self.full.pieces(|_| true).any(|piece| piece.key.0 == space)
     }
 
-    /// Parts of requests that wait for space.
+    /// Parts of requests that wait for space, because there is none.
     pub fn paused(&self) -> usize {
-        self.full.pieces().count()
+        self.full.pieces(|tier| !self.slows(tier)).count()
+    }
+
+    /// Parts of requests that wait although there is space ([`Pool::allow`]).
+    pub fn slowed(&self) -> usize {
+        self.full.pieces(|tier| self.slows(tier)).count()
     }
 }
 

@@ -133,3 +133,105 @@ fn what_waits_goes_on_in_the_order_in_which_it_came() {
     assert_eq!(world.pool.paused(), 0);
     assert!(waiting.iter().all(|(tag, _)| !world.oracle.is_open(*tag)));
 }
+
+/// Whether a write to the beginning of a chunk is answered.
+fn writes(world: &mut World, lu: u32, vchunk: u64) -> bool {
+    let tag = ask(world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB));
+    !world.oracle.is_open(tag)
+}
+
+fn reserve(world: &mut World, lus: &[(u32, u32)], forced: bool) -> Vec<u32> {
+    world.change(|pool| pool.set_reserves(lus.iter().copied().collect(), forced))
+}
+
+fn tier(world: &World) -> crate::TierSpace {
+    world.pool.tiers()[0]
+}
+
+#[test]
+fn a_reserve_is_nobody_elses_and_what_an_lu_has_is_of_it() {
+    let mut world = pool_of(6, 3);
+    assert_eq!(reserve(&mut world, &[(1, 3), (2, 4)], false), [2], "seven of six");
+    assert_eq!(tier(&world).set_aside, 3, "that of the other holds");
+    assert_eq!(reserve(&mut world, &[(2, 4)], false), [0; 0]);
+    assert!(writes(&mut world, 1, 0));
+    assert_eq!(reserve(&mut world, &[(1, 3), (9, 1)], false), [0; 0]);
+    assert_eq!(tier(&world).set_aside, 2, "it has one of three, and there is no LU 9");
+    assert!(writes(&mut world, 2, 0) && writes(&mut world, 2, 1) && writes(&mut world, 2, 2));
+    assert!(!writes(&mut world, 2, 3), "what is left is set aside");
+    assert!(writes(&mut world, 1, 1) && writes(&mut world, 1, 2), "past those who wait");
+    assert!(!writes(&mut world, 1, 3), "beyond its reserve it waits with the others");
+    assert_eq!((tier(&world).set_aside, world.pool.paused()), (0, 2));
+    // What it gives back is set aside for it again.
+    ask(&mut world, Step::Ask(Request::Discard(part(1, 0, CHUNK_BYTES))));
+    assert_eq!((tier(&world).set_aside, world.pool.paused()), (0, 1), "the second goes on");
+    ask(&mut world, Step::Ask(Request::Discard(part(1, CHUNK_BYTES, 2 * CHUNK_BYTES))));
+    assert_eq!((tier(&world).set_aside, world.pool.paused()), (2, 1), "nobody else has it");
+    assert_eq!(reserve(&mut world, &[(1, 100)], false), [1], "it could have three more");
+    assert_eq!(tier(&world).set_aside, 2, "it has what it had");
+    assert_eq!(reserve(&mut world, &[], false), [0; 0]);
+    assert_eq!((tier(&world).set_aside, world.pool.paused()), (0, 0));
+}
+
+#[test]
+fn a_reserve_holds_for_what_is_written_above_a_snapshot() {
+    let mut world = pool_of(6, 2);
+    assert_eq!(reserve(&mut world, &[(1, 2)], false), [0; 0]);
+    assert!(writes(&mut world, 1, 0) && writes(&mut world, 1, 1));
+    assert_eq!(tier(&world).set_aside, 0);
+    ask(&mut world, layers::snapshot(&[1]));
+    assert_eq!(tier(&world).set_aside, 2, "its next writes go elsewhere");
+    assert!(writes(&mut world, 2, 0) && writes(&mut world, 2, 1) && !writes(&mut world, 2, 2));
+    assert!(writes(&mut world, 1, 0), "it has room for that");
+}
+
+/// A reserve may be told where there is no room for it, a promise to a thick LU never.
+#[test]
+fn what_is_set_aside_for_thick_lus_comes_before_reserves() {
+    let mut world = pool_of(6, 3);
+    ask(&mut world, Step::Ask(Request::Create { chunks: 4, thick: true, tier: 0, asked: 0 }));
+    let (reserved, thin, thick) = (1, 2, 4);
+    assert_eq!(reserve(&mut world, &[(reserved, 4)], true), [0; 0]);
+    assert!(!writes(&mut world, thin, 0), "nothing is left for it");
+    assert!(writes(&mut world, reserved, 0) && writes(&mut world, reserved, 1));
+    assert!(!writes(&mut world, reserved, 2), "the others are the thick one's");
+    assert!((0..4).all(|vchunk| writes(&mut world, thick, vchunk)));
+    assert_eq!((tier(&world).free, world.pool.paused()), (0, 2));
+}
+
+#[test]
+fn a_tier_that_gives_out_so_many_chunks_slows_those_that_have_none_set_aside() {
+    let mut world = pool_of(9, 3);
+    assert_eq!(reserve(&mut world, &[(3, 1)], false), [0; 0]);
+    world.change(|pool| pool.allow(0, Some(2)));
+    assert!(writes(&mut world, 1, 0) && writes(&mut world, 1, 1));
+    let slowed = [(1, 2), (2, 0), (2, 1)].map(|(lu, vchunk)| {
+        let tag = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB));
+        assert!(world.oracle.is_open(tag));
+        tag
+    });
+    assert!(writes(&mut world, 3, 0), "that was set aside");
+    assert!(writes(&mut world, 1, 0), "it has its chunk");
+    assert_eq!((world.pool.slowed(), world.pool.paused(), world.pool.allowed(0)), (3, 0, Some(0)));
+    assert_eq!((tier(&world).slowed, tier(&world).waiting), (3, 0));
+    assert!(world.pool.paused_requests().is_empty(), "there is space");
+    // A snapshot does not wait for them, and one of them can be called back.
+    ask(&mut world, layers::snapshot(&[1]));
+    assert_eq!(world.pool.lus().count(), 4);
+    world.change(|pool| pool.allow(0, Some(1)));
+    let left = slowed.into_iter().filter(|tag| world.oracle.is_open(*tag));
+    let left: Vec<u64> = left.collect();
+    assert_eq!(left.len(), 2, "one went on");
+    assert!(world.cancel(left[0]));
+    world.change(|pool| pool.allow(0, None));
+    assert!(slowed.iter().all(|tag| !world.oracle.is_open(*tag)));
+    assert_eq!((world.pool.slowed(), world.pool.allowed(0)), (0, None));
+    // Where there is none they are paused, as ever.
+    for (lu, vchunk) in (0..8).map(|number| (2 + number / 4, u64::from(number % 4))) {
+        world.change(|pool| pool.allow(0, Some(1)));
+        ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB));
+    }
+    world.change(|pool| pool.allow(0, Some(0)));
+    assert_eq!((tier(&world).free, world.pool.slowed()), (0, 0));
+    assert!(world.pool.paused() > 0 && tier(&world).waiting == world.pool.paused());
+}

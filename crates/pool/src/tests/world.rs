@@ -396,6 +396,14 @@ impl World {
         waited
     }
 
+    /// Tells the pool something that is no request, and lets it come to rest.
+    pub(super) fn change<T>(&mut self, what: impl FnOnce(&mut Pool) -> T) -> T {
+        let told = what(&mut self.pool);
+        self.collect();
+        self.rest();
+        told
+    }
+
     /// Carries out one thing that is under way; false if there is none.
     pub(super) fn step(&mut self) -> bool {
         let channels = |flying: &VecDeque<Flying>| {

@@ -196,11 +196,11 @@ fn one_that_waits_for_space_is_ended_at_once() {
     assert!(matches!(over(&pool, 1), Err(CopyEnd::Stopped)));
     comes(0, || pool.view().paused);
     // Where its writes fail, it does, too.
-    pool.refuse_when_full(&[first]);
+    pool.when_full(&full_of(&[(first, 0, Some(0))]), true).unwrap();
     import(&pool, 3, first, &from).unwrap();
     let CopyEnd::Failed(error) = over(&pool, 3).unwrap_err() else { panic!("nobody stopped it") };
     assert!(error.to_string().contains("no space left"), "{error}");
-    pool.refuse_when_full(&[]);
+    pool.when_full(&FullSpec::default(), true).unwrap();
     // The LU goes.
     import(&pool, 4, first, &from).unwrap();
     waits(4);

@@ -25,7 +25,7 @@ impl Work {
 
     /// Calls back what one lane has that waits for space: it is answered as if there were none.
     fn call_back(&mut self, from: &Arc<LaneBox>) {
-        for tag in self.core.paused_requests().into_keys() {
+        for tag in self.core.waiting_requests() {
             let theirs = matches!(self.asks.get(&tag), Some(Asker::Lane(ask)) if Arc::ptr_eq(&ask.from, from));
             if theirs {
                 self.core.cancel(tag);

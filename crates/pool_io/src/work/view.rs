@@ -10,6 +10,7 @@ use pool::format::MemberState;
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
+use crate::traffic::Traffic;
 
 /// While chunks change all the time the account is made so that it takes one part in so many of the time, and at least so often.
 const SHARE: u32 = 20;
@@ -31,14 +32,14 @@ pub(super) enum Of {
 impl Work {
     /// Tells how it stands, for whoever asks.
     pub(super) fn tell(&mut self) {
-        let paused = self.core.paused() as u64;
+        let (paused, slowed) = (self.core.paused() as u64, self.core.slowed() as u64);
         let was = self.shared.full.load(Relaxed);
         let began = clock::instant();
         let changed = self.changed && self.account.is_none_or(|due| due <= began);
-        if !self.stale && !changed && (paused > 0) == was && self.paused == paused {
+        if !self.stale && !changed && (paused > 0) == was && self.paused == (paused, slowed) {
             return;
         }
-        (self.stale, self.changed, self.paused) = (false, false, paused);
+        (self.stale, self.changed, self.paused) = (false, false, (paused, slowed));
         let removals: Vec<pool::Removal> = self.core.removals().collect();
         let due: Vec<u16> = self.removals.due().collect();
         self.removals
@@ -81,7 +82,7 @@ impl Work {
                 space.state = MemberState::Stale;
             }
             let (leaving, waits) = (leaving.get(&space.pv).copied(), due.contains(&space.pv));
-            Some(PvView { path, leaving, waits, space })
+            Some(PvView { path, leaving, waits, space, traffic: Traffic::default() })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
         let lacks = view.pvs.iter().any(PvView::may_return);
@@ -100,11 +101,17 @@ impl Work {
             tier: tier.tier,
             free: free(tier),
             paused: tier.waiting as u64,
+            slowed: tier.slowed as u64,
+            slowed_at: self.full.slowed(tier.tier),
         };
         view.tiers = self.core.tiers().into_iter().map(tier).collect();
         view.free = view.tiers.iter().map(|tier| tier.free).sum();
         view.pauses += paused.saturating_sub(view.paused);
         view.paused = paused;
+        view.paused_lus.clear();
+        for lu in self.core.paused_requests().into_values() {
+            *view.paused_lus.entry(lu).or_default() += 1;
+        }
         view.trouble = self.core.is_stopped().then(|| {
             "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
         });
@@ -125,6 +132,11 @@ impl Work {
         self.account = Some(now + (now.saturating_duration_since(began) * SHARE).min(ACCOUNT_MAX));
     }
 
+    /// How what an LU has lies on the PVs.
+    pub(crate) fn layout(&self, lu: u32) -> Option<pool::Layout> {
+        self.core.layout(lu)
+    }
+
     /// PVs that are out of the pool and not erased so far: who hears that one has gone may give it away. One that was away is not waited for.
     fn going(&self) -> impl Iterator<Item = PvView> {
         let members = (0..).zip(&self.core.superblock().members).zip(&self.lanes);
@@ -137,7 +149,8 @@ impl Work {
                 pool::PvSpace { pv, uuid, tier, group, state, chunks, own: 0, used: 0, free: 0 };
             let moved = in_blocks(1, (1, 0), 0);
             let path = self.shared.pv(pv)?.path;
-            Some(PvView { path, leaving: Some(moved), waits: false, space })
+            let (leaving, traffic) = (Some(moved), Traffic::default());
+            Some(PvView { path, leaving, waits: false, space, traffic })
         })
     }
 

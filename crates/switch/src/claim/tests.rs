@@ -76,8 +76,8 @@ fn an_advertisement_that_overrides_is_a_claim() {
     }
 }
 
-fn news(id: u8, port: u16) -> News {
-    News { mac: station(id), vid: Vid::new(1).unwrap(), port: PortId(port), claim: None }
+fn news(id: u8, port: u16) -> Sighting {
+    Sighting { mac: station(id), vid: Vid::new(1).unwrap(), port: PortId(port), claim: None }
 }
 
 fn address(last: u8) -> Claim {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Guard, Limit, Meter, Prefix, Rate, Storm, Tag, Vids};
 
+mod groups;
 mod runs;
 
 const SECOND: u64 = 1_000_000_000;
@@ -189,90 +190,6 @@ fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], body: &[u8]) -> Vec<u8> {
 fn ipv6(next: u8, from: [u8; 16], to: [u8; 16], body: &[u8]) -> Vec<u8> {
     let [high, low] = (body.len() as u16).to_be_bytes();
     [&[0x86, 0xdd, 0x60, 0, 0, 0, high, low, next, 255][..], &from, &to, body].concat()
-}
-
-const GROUP: [u8; 6] = [1, 0, 0x5e, 1, 2, 3];
-
-fn igmp(body: &[u8], to: [u8; 4]) -> Vec<u8> {
-    frame(GROUP, station(7), &ipv4(2, [10, 0, 0, 7], to, body))
-}
-
-#[test]
-fn a_group_goes_to_its_members_and_towards_routers_while_there_is_a_querier() {
-    let mut switch = switch(&[(); 5].map(|()| PortSpec::access(vid(1))));
-    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
-    let report = |kind: u8| igmp(&[kind, 0, 0, 0, 239, 1, 2, 3], [239, 1, 2, 3]);
-    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
-    let mut at =
-        |now_s, from, frame: &[u8]| send(&mut switch, now_s * SECOND, from, frame).unwrap();
-    // Nobody asks, so nothing that was said is believed for long: to all.
-    assert_eq!(at(0, 2, &report(0x16)), [0, 1, 3, 4]);
-    assert_eq!(at(0, 1, &data), [0, 2, 3, 4]);
-    // A querier behind 0: reports go to it alone, the group to it and to the member.
-    assert_eq!(at(1, 0, &query), [1, 2, 3, 4]);
-    assert_eq!(at(1, 1, &data), [0, 2]);
-    assert_eq!(at(2, 3, &report(0x12)), [0]);
-    // Version 3: two records, one of them to exclude nothing, which is to join.
-    let v3 = [0x22, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 239, 9, 9, 9, 4, 0, 0, 0, 239, 1, 2, 3];
-    assert_eq!(at(2, 4, &igmp(&v3, [224, 0, 0, 22])), [0]);
-    assert_eq!(at(2, 1, &data), [0, 2, 3, 4]);
-    // A leave: two seconds for others to object.
-    at(10, 3, &igmp(&[0x17, 0, 0, 0, 239, 1, 2, 3], [224, 0, 0, 2]));
-    assert_eq!(at(11, 1, &data), [0, 2, 3, 4]);
-    assert_eq!(at(12, 1, &data), [0, 2, 4]);
-    // Near groups go to all, and so does all once the querier keeps quiet.
-    let near = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [224, 0, 0, 251], &[0; 8]));
-    assert_eq!(at(12, 1, &near), [0, 2, 3, 4]);
-    assert_eq!(at(1 + 255, 1, &data), [0, 2, 3, 4]);
-}
-
-#[test]
-fn an_mld_querier_is_none_for_ipv4_and_reports_are_read() {
-    let mut switch = switch(&[(); 4].map(|()| PortSpec::access(vid(1))));
-    let group = [0xff, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
-    let local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    let mac = [0x33, 0x33, 0, 0, 0, 9];
-    let mld = |body: &[u8]| {
-        // Hop-by-hop with a router alert, as MLD has it.
-        let body = [&[58, 0, 5, 2, 0, 0, 1, 0], body].concat();
-        frame(mac, station(7), &ipv6(0, local, group, &body))
-    };
-    let data = frame(mac, station(1), &ipv6(17, local, group, &[0; 8]));
-    let v4 = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
-    let query = mld(&[&[130, 0, 0, 0, 0, 0, 0, 0][..], &[0; 16]].concat());
-    let report = mld(&[&[143, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0][..], &group].concat());
-    assert_eq!(send(&mut switch, 0, 0, &query), Ok(vec![1, 2, 3]));
-    assert_eq!(send(&mut switch, 0, 2, &report), Ok(vec![0]));
-    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
-    assert_eq!(send(&mut switch, 0, 1, &v4), Ok(vec![0, 2, 3]));
-}
-
-#[test]
-fn a_port_that_says_more_than_is_kept_gets_everything() {
-    let mut switch = switch(&[(); 4].map(|()| PortSpec::access(vid(1))));
-    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
-    send(&mut switch, 0, 0, &query).unwrap();
-    for group in 0..20 {
-        let report = igmp(&[0x16, 0, 0, 0, 239, 0, 0, group], [239, 0, 0, group]);
-        assert_eq!(send(&mut switch, 0, 2, &report), Ok(vec![0]));
-    }
-    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
-    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
-    // A report that goes further than the bytes that are known.
-    let long = [&[0x22, 0, 0, 0, 0, 0, 0, 99][..], &[0; 800]].concat();
-    send(&mut switch, 0, 3, &igmp(&long, [224, 0, 0, 22])).unwrap();
-    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2, 3]));
-}
-
-#[test]
-fn a_guarded_port_cannot_become_a_querier() {
-    let mut guarded = PortSpec::access(vid(1));
-    guarded.guard.router = false;
-    let mut switch = switch(&[guarded, PortSpec::access(vid(1)), PortSpec::access(vid(1))]);
-    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
-    send(&mut switch, 0, 0, &query).unwrap();
-    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
-    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
 }
 
 const LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];

@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     ChangeGroups(String, Act, How),
     /// What is wrong with a storage pool, or with a PV of it.
     ExplainPool(String, Option<String>),
+    /// What goes on in storage pools.
+    TopPools(PoolTopArgs),
     /// What is wrong with how storage pools are laid out.
     CheckPools,
     /// What is left of a storage pool that is on these PVs; its map is made again, or not.
@@ -92,6 +94,13 @@ pub(crate) enum VolumeVerb {
 enum PoolVerb {
     /// Say what is wrong with a storage pool, since when, and what to do about it
     Explain(NameArg),
+    /// Show what goes on in storage pools: what is moving, copied or waiting, how full tiers are, and what each PV and LU does per second. IN FLIGHT is what a PV has to do now, DEPTH what it had on the average, LATENCY how long an operation took; of an LU, what its clients asked for, and how long the pool had it
+    #[command(after_help = "\
+Examples:
+  trunkline pool top
+  trunkline pool top p0 --watch
+  trunkline pool top p0 --seconds 10 -o json")]
+    Top(PoolTopArgs),
     /// Hold all storage pools against the rules for their layout, with the arithmetic, and say what mends what; ends with 8 if there is something
     Check,
     /// Read all that is written in storage pools from every PV that has it, while clients work: what cannot be read on one PV of a mirrored pool is written there again, what differs is told with its place and left alone, since nothing says which copy is right. It gives way to clients
@@ -199,6 +208,16 @@ pub(crate) struct LinkArgs {
 pub(crate) struct TopArgs {
     /// Only the adapters on this port
     pub(crate) port: Option<String>,
+    #[command(flatten)]
+    pub(crate) rounds: Rounds,
+    /// What makes one adapter more than another
+    #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
+    pub(crate) by: TopBy,
+}
+
+/// How long is watched, and how often.
+#[derive(Debug, Args)]
+pub(crate) struct Rounds {
     /// How long to watch before each print
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = super::interval)]
     pub(crate) seconds: f64,
@@ -209,9 +228,15 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
         conflicts_with = "seconds", value_parser = super::interval)]
     pub(crate) watch: Option<f64>,
-    /// What makes one adapter more than another
-    #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
-    pub(crate) by: TopBy,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PoolTopArgs {
+    /// Only this pool
+    #[arg(value_name = "NAME")]
+    pub(crate) pool: Option<String>,
+    #[command(flatten)]
+    pub(crate) rounds: Rounds,
 }
 
 /// What adapters are sorted by.
@@ -391,6 +416,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Volume => Verb::Volume(VolumeVerb::from_arg_matches(matches)?),
         Object::Pool => match PoolVerb::from_arg_matches(matches)? {
             PoolVerb::Explain(NameArg { name }) => Verb::ExplainPool(name, None),
+            PoolVerb::Top(args) => Verb::TopPools(args),
             PoolVerb::Check => Verb::CheckPools,
             PoolVerb::Scrub(args) => Verb::ScrubPools(args),
             PoolVerb::Rescue { pvs, write } => Verb::RescuePool(pvs, write),

@@ -30,7 +30,7 @@ Examples:
     List(ListArgs),
     /// Show LUs, one or several
     Show(ShowArgs),
-    /// Say what is wrong with an LU and its pool, since when, and what to do about it
+    /// Say how an LU lies on the PVs of its pool, which of its chunks lack a copy, move or are copied, what its clients have waited for, what is wrong with it and its pool, since when, and what to do about it
     Explain(NameArg),
     /// Make a new LU of what a snapshot holds: at once, and it takes space only for what is written to it
     #[command(after_help = "\
@@ -89,6 +89,21 @@ Examples:
     /// Remove LUs, with what is in them
     #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
+    /// Let an LU that is nobody's be a volume, with what is in it, by the number that `pool show` has
+    #[command(after_help = "\
+Examples:
+  trunkline lu adopt p0 7 db")]
+    Adopt {
+        /// The storage pool
+        pool: String,
+        /// Its number
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        number: u32,
+        /// The name that it gets
+        name: String,
+        #[command(flatten)]
+        how: How,
+    },
     /// Remove LUs that are nobody's, with what is in them, by the numbers that `pool show` has
     #[command(after_help = "\
 Examples:
@@ -490,11 +505,23 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Move { name, tier, how } => Verb::MoveLu(name, tier, how),
             LuVerb::Remove(args) => Verb::Remove(args),
+            LuVerb::Adopt { pool, number, name, how } => adopt(&pool, number, name, how),
             LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),
         };
         (Object::Volume, verb)
     };
     Ok(ObjectCommand { object, verb })
+}
+
+fn adopt(pool: &str, number: u32, name: String, how: How) -> Verb {
+    let text = |value: &str| Value::Text(value.to_owned());
+    let named = [
+        (attr::volume::KIND.name, text(VolumeKind::Lu.word())),
+        (attr::volume::POOL.name, text(pool)),
+        (attr::volume::NUMBER.name, text(&number.to_string())),
+    ];
+    let attributes = named.map(|(name, value)| (name.to_owned(), value)).into();
+    Verb::Create(NewArgs { name, how }, attributes)
 }
 
 fn create(LuArgs { new, pool, size, thick, checksums, tier }: LuArgs) -> Verb {

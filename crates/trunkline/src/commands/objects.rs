@@ -3,7 +3,8 @@
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{
-    dataplane, events, groups, images, logins, pools, rescue, snapshots, tiers, top, trace, wait,
+    dataplane, events, groups, images, logins, pool_top, pools, rescue, snapshots, tiers, top,
+    trace, wait,
 };
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
@@ -110,6 +111,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Tier(pool, tier) => tiers::tier(global, &pool, &tier),
         Verb::Failgrp(pool, group) => pools::failgrp(global, &pool, &group),
         Verb::ExplainPool(pool, pv) => pools::explain(global, &pool, pv.as_deref()),
+        Verb::TopPools(args) => pool_top::top(global, &args),
         Verb::CheckPools => check(global, "/v1/pool-check"),
         Verb::RescuePool(pvs, write) => rescue::rescue(global, &pvs, write),
         Verb::ExplainLu(name) => pools::explain_lu(global, &name),

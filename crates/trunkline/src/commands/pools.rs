@@ -2,6 +2,7 @@
 
 use super::events::time;
 use super::filter::{self, Filter};
+use super::lu_layout::{layout_text, waits_text};
 use super::objects::path;
 use super::tiers::tier_table;
 use crate::cli::Global;
@@ -188,7 +189,7 @@ pub(super) fn pv_table(
 }
 
 /// Whether a PV is used, and how far it is if it leaves, or its pool is where it gets what it missed.
-fn state(pv: &PvView, resync: Option<&MovesView>) -> String {
+pub(super) fn state(pv: &PvView, resync: Option<&MovesView>) -> String {
     let cannot = if pv.state == "away" { "copied" } else { "read" };
     let leaving = pv.leaving.as_ref().map(|moves| {
         let failed = match moves.failed_bytes {
@@ -361,7 +362,7 @@ pub(super) fn explain_lu(global: &Global, name: &str) -> Result<(), Failure> {
     print(global, &told, |told| explanation(told, None))
 }
 
-fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
+pub(super) fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
     let pool = format!("pool {}", told.pool);
     let of = match (&told.lu, pv) {
         (Some(lu), _) => format!("LU {lu}, in {pool}, which is {}", told.state),
@@ -375,6 +376,12 @@ fn explanation(told: &PoolExplanation, pv: Option<&str>) -> String {
         _ => "; it is not mirrored: there is one copy of what is written",
     };
     let mut page = format!("{of}{copies}");
+    if let Some(layout) = &told.layout {
+        page += &format!("\n\n{}", layout_text(layout));
+    }
+    for waits in &told.waits {
+        page += &format!("\n{}", waits_text(waits));
+    }
     if told.findings.is_empty() {
         page += "\n\nnothing is wrong with it";
     }
@@ -408,6 +415,7 @@ mod tests {
             size_bytes: 1 << 30,
             free_bytes: 1 << 29,
             leaving: None,
+            traffic: None,
         }
     }
 
@@ -473,6 +481,8 @@ mod tests {
             free_bytes: 3 << 28,
             full_in_s: None,
             paused: 0,
+            slowed: 0,
+            slows: false,
             pvs: 1,
             lus: 1,
         };
@@ -487,6 +497,8 @@ mod tests {
             astray_bytes: 1 << 27,
             shares: false,
             detaching: None,
+            paused: 0,
+            traffic: None,
         };
         let nvme = PvView { tier: "fast".to_owned(), ..pv("/dev/nvme0n1", "Default", "in", None) };
         let pool = PoolView {
@@ -522,6 +534,8 @@ mod tests {
             copies: 2,
             failgrps: Vec::new(),
             findings: vec![finding],
+            layout: None,
+            waits: Vec::new(),
         };
         insta::assert_snapshot!("pool_explained", explanation(&told, None));
         let of_lu = PoolExplanation { lu: Some("lu0".to_owned()), findings: Vec::new(), ..told };

@@ -1,7 +1,7 @@
-//! `trunkline port top`: which adapters use a port most, and who waits for whom. `trunkline port explain`.
+//! `trunkline port top`: which adapters use a port most, and who waits for whom. `trunkline port explain`. What all commands that watch have in common.
 
 use super::objects::path;
-use crate::cli::objects::{TopArgs, TopBy};
+use crate::cli::objects::{Rounds, TopArgs, TopBy};
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -52,27 +52,52 @@ impl Talker {
     }
 }
 
+/// What is printed each time: of JSON, the adapters alone.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Page {
+    talkers: Vec<Talker>,
+    #[serde(skip)]
+    ports: Vec<PortExplanation>,
+}
+
 /// `trunkline port top`
 pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let mut before: StatsView = client.get(PATH)?;
-    let mut at = Instant::now();
+    let look = || client.get::<StatsView>(PATH);
+    let judge = |before: &StatsView, now: &StatsView, seconds| {
+        let status: StatusView = client.get("/v1/status")?;
+        check(args, &client)?;
+        let mut talkers = talkers(&status, now, before, seconds, args);
+        let ports = elements(&client, &mut talkers)?;
+        Ok(Page { talkers, ports })
+    };
+    watch(global, &args.rounds, look, judge, |page| self::page(&page.talkers, &page.ports))
+}
+
+/// Prints what was between two looks, as long and as often as is asked for.
+pub(super) fn watch<Look, Told: Serialize>(
+    global: &Global,
+    rounds: &Rounds,
+    look: impl Fn() -> Result<Look, Failure>,
+    judge: impl Fn(&Look, &Look, f64) -> Result<Told, Failure>,
+    page: impl Fn(&Told) -> String,
+) -> Result<(), Failure> {
+    let (mut before, mut at) = (look()?, Instant::now());
     end_when_unread();
     let mut printed = 0;
-    let count = args.count.or(args.watch.is_none().then_some(1));
+    let count = rounds.count.or(rounds.watch.is_none().then_some(1));
     while count.is_none_or(|count| printed < count) {
         printed += 1;
-        std::thread::sleep(Duration::from_secs_f64(args.watch.unwrap_or(args.seconds)));
-        let (status, now): (StatusView, StatsView) = (client.get("/v1/status")?, client.get(PATH)?);
+        std::thread::sleep(Duration::from_secs_f64(rounds.watch.unwrap_or(rounds.seconds)));
+        let now = look()?;
         let seconds = at.elapsed().as_secs_f64();
         at = Instant::now();
-        check(args, &client)?;
-        let mut talkers = talkers(&status, &now, &before, seconds, args);
-        let ports = elements(&client, &mut talkers)?;
+        let told = judge(&before, &now, seconds)?;
         match global.output {
-            Format::Table if count == Some(1) => put(&page(&talkers, &ports))?,
-            Format::Table => redraw(&page(&talkers, &ports))?,
-            _ => print(global, &talkers, |_| String::new())?,
+            Format::Table if count == Some(1) => put(&page(&told))?,
+            Format::Table => redraw(&page(&told))?,
+            _ => print(global, &told, |_| String::new())?,
         }
         before = now;
     }
@@ -232,7 +257,7 @@ fn talker(
 
 /// A rate, rounded; a counter that began anew counts from zero.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn per_second(now: u64, before: u64, seconds: f64) -> u64 {
+pub(super) fn per_second(now: u64, before: u64, seconds: f64) -> u64 {
     (now.checked_sub(before).unwrap_or(now) as f64 / seconds).round() as u64
 }
 

@@ -144,6 +144,66 @@ fn a_network_card_has_a_back_end_of_its_own() {
 }
 
 #[test]
+fn a_network_card_says_its_mtu_where_it_is_not_the_usual_one() {
+    let machine = machine((7, 2));
+    let mut card = AdapterView { kind: "ethernet".to_owned(), ..adapter("listening") };
+    let all = |card: &AdapterView| {
+        let card = [card.clone()];
+        let qemu = lines(devices(&card, &machine));
+        [
+            qemu,
+            elements(&card, &machine).unwrap(),
+            cloud_hypervisor::devices(&card, &machine).unwrap(),
+        ]
+    };
+    assert!(all(&card).iter().all(|text| !text.contains("mtu")));
+    card.effective.insert("mtu".to_owned(), Value::Number(1500));
+    assert!(all(&card).iter().all(|text| !text.contains("mtu")));
+    card.effective.insert("mtu".to_owned(), Value::Number(9000));
+    let parts =
+        [",rx_queue_size=256,host_mtu=9000", "\n  <mtu size='9000'/>\n</interface>", ",mtu=9000"];
+    for (text, part) in all(&card).iter().zip(parts) {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn cloud_hypervisor_gets_its_own_options() {
+    let machine = machine((7, 2));
+    let mut card = AdapterView { kind: "ethernet".to_owned(), ..adapter("listening") };
+    (card.name, card.socket) = ("ent0".to_owned(), "/run/ent0.sock".to_owned());
+    card.effective.insert("mac".to_owned(), Value::Text("02:00:5e:00:00:01".to_owned()));
+    let all = [card.clone(), adapter("listening"), adapter("listening")];
+    let disk =
+        r#"'id=vhost0,vhost_user=on,socket="/run/a,b/vhost0.sock",num_queues=2,queue_size=256'"#;
+    let net = "id=ent0,vhost_user=on,socket=/run/ent0.sock,mac=02:00:5e:00:00:01,num_queues=4,queue_size=256";
+    assert_eq!(
+        cloud_hypervisor::machine(&all, &machine).unwrap(),
+        format!(
+            "--cpus boot=4 \\\n--memory size=4096M,shared=on \\\n--disk {disk} \\\n  {disk} \\\n--net {net}"
+        )
+    );
+    // Cards may listen; disks may not.
+    card.effective.insert("socket_role".to_owned(), Value::Text("client".to_owned()));
+    let text = cloud_hypervisor::devices(&[card.clone()], &machine).unwrap();
+    assert!(text.contains(",socket=/run/ent0.sock,vhost_mode=server,mac="), "{text}");
+    let to_it = args(EmitTarget::CloudHypervisor);
+    let all = notes(&to_it, &[card.clone()], &machine);
+    assert!(all.iter().any(|note| note.starts_with("cloud-hypervisor makes /run/ent0.sock")));
+    card.kind = "block".to_owned();
+    let all = notes(&to_it, &[card.clone()], &machine);
+    assert!(
+        all.iter().any(|note| note.starts_with("missing: cloud-hypervisor's disks")),
+        "{all:?}"
+    );
+    for kind in ["scsi", "fc"] {
+        card.kind = kind.to_owned();
+        let refused = cloud_hypervisor::machine(&[adapter("listening"), card.clone()], &machine);
+        assert!(format!("{:?}", refused.unwrap_err()).contains("no SCSI device"));
+    }
+}
+
+#[test]
 fn what_a_shell_would_take_apart_is_quoted() {
     let mut adapter = adapter("listening");
     adapter.name = "0a.b".to_owned();

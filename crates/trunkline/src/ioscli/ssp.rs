@@ -33,6 +33,8 @@ use serde_json::json;
 
 /// The one cluster there is: this server.
 const CLUSTER: &str = "trunkline";
+/// The machine type of its node, where the original has that of a system; its serial number is the node's name.
+const MACHINE: &str = "TRUNKLINE";
 
 /// Fields of `lssp` for `-field`, in the order of `-fmt`.
 const POOL_FIELDS: &[&str] = &["pool", "size", "free", "total", "overcommit", "lus", "type", "id"];
@@ -563,33 +565,22 @@ pub(super) fn cluster(context: &Context<'_>, words: &Words) -> Result<String, Fa
         let row = [vec![CLUSTER.to_owned(), node]].into_iter();
         return Ok(table(&[], &["CLUSTER_NAME", "NODE"], row, words.one("-fmt")));
     }
-    let state = |ok: bool| if ok { "OK" } else { "DEGRADED" }.to_owned();
-    let all = state(pools.iter().all(Pool::is_well));
-    let row = |pool: &Pool| {
-        let machine = "TRUNKLINE".to_owned();
-        let (node, ok) = (node.clone(), "OK".to_owned());
-        vec![
-            CLUSTER.to_owned(),
-            all.clone(),
-            node,
-            machine,
-            "1".to_owned(),
-            ok,
-            state(pool.is_well()),
-        ]
-    };
-    if let Some(delimiter) = words.one("-fmt") {
-        return Ok(table(&[], &[], pools.iter().map(row), Some(delimiter)));
+    Ok(nodes(&node, &pools, words.one("-fmt")))
+}
+
+/// The cluster and its one node, with the state of its pools where it has some.
+pub(super) fn nodes(node: &str, pools: &[Pool], delimiter: Option<&str>) -> String {
+    let state = if pools.iter().all(Pool::is_well) { "OK" } else { "DEGRADED" }.to_owned();
+    let all = vec![CLUSTER.to_owned(), state.clone()];
+    let of_node = [node, &format!("{MACHINE}-{node}"), "1", "OK"].map(str::to_owned);
+    let mut row = of_node.to_vec();
+    row.extend((!pools.is_empty()).then_some(state));
+    if let Some(delimiter) = delimiter {
+        return table(&[], &[], [[all, row].concat()].into_iter(), Some(delimiter));
     }
-    let head = [vec![CLUSTER.to_owned(), all.clone()]].into_iter();
-    let head = table(&[], &["Cluster Name", "State"], head, None);
-    let rows = pools.iter().map(|pool| {
-        let mut row = row(pool).split_off(2);
-        row.push(pool.name.clone());
-        row
-    });
-    let heading = ["Node Name", "MTM", "Partition Num", "State", "Pool State", "Pool"];
-    Ok(format!("{head}\n{}", table(&[], &heading, rows, None)))
+    let head = table(&[], &["Cluster Name", "State"], [all].into_iter(), None);
+    let heading = ["Node Name", "MTM", "Partition Num", "State", "Pool State"];
+    format!("{head}\n{}", table(&[], &heading, [row].into_iter(), None))
 }
 
 #[cfg(test)]

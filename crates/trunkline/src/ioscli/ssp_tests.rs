@@ -86,6 +86,27 @@ fn pools_are_read_again() {
 }
 
 #[test]
+fn the_cluster_and_its_node_are_read_again() {
+    let failed = Pool { degraded: true, ..pool("p1") };
+    for (pools, state) in [
+        (vec![], None),
+        (vec![pool("p0")], Some("OK")),
+        (vec![pool("p0"), failed], Some("DEGRADED")),
+    ] {
+        let text = ssp::nodes("host-1", &pools, None);
+        let captures = read("cluster -status -clustername trunkline", &text);
+        let found = captures.reports[0].cluster_status().unwrap();
+        let [(name, cluster)] = &found.clusters[..] else { panic!("{text}") };
+        assert_eq!((name.as_str(), cluster.value.as_str()), ("trunkline", state.unwrap_or("OK")));
+        let [node] = &found.nodes[..] else { panic!("{text}") };
+        assert_eq!((node.name.as_str(), node.state.as_str()), ("host-1", "OK"));
+        assert_eq!(node.pool_state.as_deref(), state, "{text}");
+    }
+    let line = ssp::nodes("host-1", &[pool("p0")], Some(":"));
+    assert_eq!(line, "trunkline:OK:host-1:TRUNKLINE-host-1:1:OK:OK\n");
+}
+
+#[test]
 fn logical_units_are_read_again() {
     let pool = pool("p0");
     let text = ssp::lus(&pool, None);

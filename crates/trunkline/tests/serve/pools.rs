@@ -1,6 +1,7 @@
 //! Storage pools, with both processes: made, written through clients, resized, with PVs that come and go, over deaths of either process, and with PVs that are missing.
 
 use super::Server;
+use super::snapshots::refused;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -323,10 +324,16 @@ fn pvs_come_and_go_and_lus_grow_under_clients_over_deaths_of_both_processes() {
 
 /// Another server opens the pool by its UUID, and knows none of its LUs.
 #[test]
-fn lus_of_a_lost_store_are_nobody_s_and_are_removed_by_number() {
+fn lus_of_a_lost_store_are_nobody_s_and_are_adopted_or_removed_by_number() {
     let mut lost = Server::start(&[]);
     let pvs = pool_of_two(&lost);
     lost.ok("lu create lu0 --pool p0 --size 128MiB --thick");
+    lost.ok("lu create kept --pool p0 --size 100MiB");
+    lost.ok("adapter create a0 --volume kept");
+    judge(load_of(&lost, "a0", "--length 64MiB --time 1s"));
+    lost.ok("adapter remove a0");
+    let [before, after] = ["before", "after"].map(|name| lost.path(name));
+    lost.ok(&format!("lu export kept {}", before.display()));
     let uuid = pool(&lost)["attributes"]["uuid"].as_str().unwrap().to_owned();
     lost.ok("stop --with-dataplanes");
     lost.child.take().unwrap().wait().unwrap();
@@ -335,8 +342,19 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_removed_by_number() {
     server.ok(&format!("pool create p0 --pvs {paths} --uuid {uuid}"));
     let lus = pool(&server)["space"]["lus"].clone();
     let number = lus[0]["number"].as_u64().unwrap();
-    assert!(lus.as_array().unwrap().len() == 1 && lus[0]["volume"].is_null(), "{lus}");
+    assert!(lus.as_array().unwrap().len() == 2 && lus[0]["volume"].is_null(), "{lus}");
     assert!(server.ok("pool show p0").contains("nobody's"));
+    // One is somebody's again, with what is in it.
+    refused(&server, "lu adopt p0 77 db", "is not in pool p0 any more");
+    server.ok(&format!("lu adopt p0 {} db", number + 1));
+    let db = json(&server, "volume show db -o json");
+    assert_eq!(db["state"], "open", "{db}");
+    assert_eq!(pool(&server)["space"]["lus"][1]["volume"], "db");
+    refused(&server, &format!("lu adopt p0 {} again", number + 1), "is volume `");
+    server.ok(&format!("lu export db {}", after.display()));
+    let [before, after] = [before, after].map(|path| std::fs::read(path).unwrap());
+    assert!(before == after && before.iter().any(|byte| *byte != 0));
+    server.ok("lu remove db");
     server.ok("lu create lu1 --pool p0 --size 64MiB");
     for (which, what) in [(number + 1, "is volume `lu1`"), (99, "has no LU 99")] {
         let output = server.run(&format!("lu purge p0 {number} {which}"));

@@ -57,6 +57,36 @@ fn an_lu_goes_from_tier_to_tier_under_a_client_and_over_deaths() {
     });
 }
 
+/// Who asks for a reserve for which there is no room is told, and nothing else is held up.
+#[test]
+fn a_reserve_without_room_is_refused_and_others_have_theirs() {
+    let mut server = Server::start(&[]);
+    let path = pv(&server, "pv", 20);
+    server.ok(&format!("pool create p0 --pvs {}", path.display()));
+    for lu in ["lu0", "lu1"] {
+        server.ok(&format!("lu create {lu} --pool p0 --size 640MiB"));
+    }
+    server.ok("volume set lu0 --reserve 600MiB --pause-max 9");
+    let free = |server: &Server| pool(server)["space"]["free_bytes"].as_u64().unwrap() / CHUNK;
+    let left = free(&server);
+    assert!(left < 10, "{left} chunks are left: the next one needs ten");
+    for _ in 0..2 {
+        refused(&server, "volume set lu1 --reserve 640MiB", "no room for the 640 MiB that LU 2");
+        assert!(json(&server, "volume show lu1 -o json")["attributes"]["reserve"].is_null());
+        server.until("a pool without trouble", |server| pool(server)["reason"].is_null());
+        assert_eq!(free(&server), left);
+    }
+    server.ok("pool set p0 --throttle-percent 90");
+    // It holds over deaths.
+    server.kill_plane();
+    server.kill();
+    server.serve(&[]);
+    server.until("its pool", |server| pool(server)["state"] == "open");
+    server.until("what is set aside", |server| free(server) == left);
+    server.ok("volume set lu0 --reserve 0");
+    server.ok("volume set lu1 --reserve 640MiB");
+}
+
 #[test]
 fn an_lu_without_room_in_a_tier_is_refused_it_and_one_that_was_promised_waits() {
     let server = Server::start(&[]);

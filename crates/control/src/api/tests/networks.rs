@@ -1,5 +1,7 @@
 //! Networks over the API: frames that are watched, and cards that are down.
 
+use protocol::message::FailoverStatus;
+
 use super::*;
 
 const NETWORK: &str = "[network.net0]\n[adapter.ent0]\nkind = \"ethernet\"\nnetwork = \"net0\"\n";
@@ -72,4 +74,58 @@ async fn a_card_says_what_the_thread_of_its_bridge_means() {
     let (slow, term) = explained(1).await;
     assert!(slow.contains("no channel of its own") && term["count"] == 1, "{slow} {term}");
     assert!(!term["source"].as_str().unwrap().contains("without"), "{term}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_says_how_many_of_its_pairs_its_client_uses() {
+    let bench = Bench::new().await;
+    // Of each pair two queues.
+    for (offered, used, told) in [(1, 2, false), (2, 2, true), (2, 4, false), (16, 2, true)] {
+        bench.apply(&format!("{NETWORK}queues = {offered}\n")).await;
+        {
+            let fake = bench.fake("main");
+            let adapter = &mut fake.books().status.adapters[0];
+            (adapter.state, adapter.client_queues) = (AdapterState::Running, used);
+            adapter.features = vec!["host_tso4".to_owned()];
+        }
+        let slow = bench.get("/v1/adapters/ent0/explain").await["card"]["slow"].to_string();
+        let text = format!("one of {offered} pairs");
+        assert_eq!(slow.contains("pairs of queues"), told, "{offered} {used}: {slow}");
+        assert!(!told || slow.contains(&text), "{slow}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_partners_bridge_now_is_checked_as_well() {
+    let bench = Bench::new().await;
+    let part = |number: u8| {
+        format!(
+            "[dataplane.d{number}]\n[network.net{number}]\ndataplane = \"d{number}\"\n[uplink.up{number}]\n[trunk.ent{number}]\nnetwork = \"net{number}\"\n[sea.sea{number}]\n\
+             real_adapter = \"up{number}\"\nvirt_adapters = \"ent{number}\"\npvid_adapter = \"ent{number}\"\npvid = 1\n\
+             ha_mode = \"auto\"\nctl_chan = \"/run/t/sea.lock\"\npriority = {number}\n"
+        )
+    };
+    bench.apply(&(part(1) + &part(2))).await;
+    let bench = &bench;
+    let check = |states: [&'static str; 2], bridges: [&'static [u16]; 2]| async move {
+        for (at, name) in ["d1", "d2"].into_iter().enumerate() {
+            let fake = bench.fake(name);
+            fake.books().status.uplinks[0].failover = Some(FailoverStatus {
+                state: states[at].to_owned(),
+                reason: String::new(),
+                partner: None,
+                bridges: bridges[at].to_vec(),
+                takeovers: 0,
+                since_ms: 0,
+                answers: None,
+            });
+        }
+        bench.get("/v1/sea-check").await["items"].to_string()
+    };
+    let fine = check(["PRIMARY", "BACKUP"], [&[1], &[]]).await;
+    assert!(!fine.contains("both-bridge") && !fine.contains("neither-bridges"), "{fine}");
+    let both = check(["PRIMARY", "PRIMARY"], [&[1], &[1]]).await;
+    assert!(both.contains("both-bridge"), "{both}");
+    let neither = check(["LIMBO", "BACKUP"], [&[], &[]]).await;
+    assert!(neither.contains("neither-bridges") && !neither.contains("state-against"), "{neither}");
 }

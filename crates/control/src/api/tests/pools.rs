@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::server::Told;
-use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus};
+use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, TrafficStatus};
+use spec::{FullLuSpec, FullSpec};
 use std::path::PathBuf;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,8 +30,20 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             group: 0,
             tier: 0,
             state: PvState::Active,
+            ..PvStatus::default()
+        };
+        let busy = TrafficStatus {
+            in_flight: 3,
+            reads: 40,
+            writes: 20,
+            others: 4,
+            read_bytes: 163_840,
+            written_bytes: 81_920,
+            took_ns: 1_500_000_000,
+            errors: 1,
         };
         pool.pvs = vec![pv("/a", 1000, None), pv("/b", 500, Some(moves))];
+        pool.pvs[1].traffic = Some(busy);
         pool.lus = vec![LuStatus { bytes: 8000, mapped_bytes: 3000, ..lu(7, None, 0) }];
         (pool.free_bytes, pool.paused, pool.pauses) = (1000, 2, 9);
         pool.after_crash_bytes = Some(77);
@@ -49,6 +62,14 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
         "trunkline_pool_pauses_total{pool=\"p\"} 9",
         "trunkline_pv_size_bytes{pool=\"p\",pv=\"/b\"} 5000",
         "trunkline_pv_free_bytes{pool=\"p\",pv=\"/a\"} 1000",
+        "trunkline_pv_in_flight{pool=\"p\",pv=\"/b\"} 3",
+        "trunkline_pv_reads_total{pool=\"p\",pv=\"/b\"} 40",
+        "trunkline_pv_writes_total{pool=\"p\",pv=\"/b\"} 20",
+        "trunkline_pv_others_total{pool=\"p\",pv=\"/b\"} 4",
+        "trunkline_pv_errors_total{pool=\"p\",pv=\"/b\"} 1",
+        "trunkline_pv_read_bytes_total{pool=\"p\",pv=\"/b\"} 163840",
+        "trunkline_pv_written_bytes_total{pool=\"p\",pv=\"/b\"} 81920",
+        "trunkline_pv_operation_seconds_total{pool=\"p\",pv=\"/b\"} 1.5",
         "trunkline_lu_size_bytes{pool=\"p\",lu=\"7\",volume=\"\"} 8000",
         "trunkline_lu_used_bytes{pool=\"p\",lu=\"7\",volume=\"\"} 3000",
     ] {
@@ -328,6 +349,7 @@ pub(super) fn lu(number: u32, origin: Option<u32>, asked: u64) -> LuStatus {
         shares: false,
         asked,
         detaching: None,
+        ..LuStatus::default()
     }
 }
 
@@ -396,11 +418,22 @@ async fn an_lu_that_becomes_known_is_where_it_is_to_be_or_goes() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     // Nor what its writes do where the pool is full.
-    assert_eq!(told().refusing, [0; 0]);
-    bench.set("volumes/v", json!({"on_full": "error"})).await;
-    assert_eq!(told().refusing, [3]);
-    bench.set("volumes/v", json!({"on_full": null})).await;
-    assert_eq!(told().refusing, [0; 0]);
+    let full = || told().full;
+    assert_eq!(full(), FullSpec::default());
+    let of = |reserve_bytes, pause_s| vec![FullLuSpec { lu: 3, reserve_bytes, pause_s }];
+    bench.set("volumes/v", json!({"on_full": "error", "pause_max": 9})).await;
+    assert_eq!(full().lus, of(0, Some(0)), "it waits not at all");
+    bench.set("volumes/v", json!({"on_full": null, "reserve": "128MiB"})).await;
+    assert_eq!(full().lus, of(128 << 20, Some(9)));
+    bench.set("volumes/v", json!({"pause_max": null, "reserve": null})).await;
+    bench.set("pools/p", json!({"throttle_percent": 90})).await;
+    assert_eq!(full(), FullSpec { throttle_percent: Some(90), lus: Vec::new() });
+    bench.set("pools/p", json!({"throttle_percent": 95})).await;
+    assert_eq!(full(), FullSpec::default(), "a data plane of before is told nothing");
+    // No more than there is of it.
+    let change = json!({"attributes": {"reserve": "1EiB"}});
+    let (code, refused) = bench.call("PATCH", "/v1/volumes/v", change).await;
+    assert_eq!((code, &refused["attribute"]), (400, &json!("reserve")), "{refused}");
     // Of the other one the volume goes before its number is known.
     let (code, gone) = bench.call("DELETE", "/v1/volumes/w", Value::Null).await;
     assert!(code < 300, "{gone}");

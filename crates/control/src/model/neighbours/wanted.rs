@@ -80,7 +80,7 @@ impl Neighbours {
         let placed = |(object, name): &Key| {
             let sets = [known, next].map(|state| state[*object].get(name));
             let says = |set: &Attributes| {
-                attr::volume::TIER.is_set(set) || attr::volume::ON_FULL.is_set(set)
+                attr::volume::TIER.is_set(set) || crate::model::pools::says_of_full(set)
             };
             *object == Object::Volume && sets.into_iter().flatten().any(says)
         };

@@ -6,6 +6,7 @@ use crate::error::ApiError;
 use crate::model::resolve;
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, attr, check_name};
+use fabric::units::format_size;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -71,6 +72,8 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
             return refuse("uuid", format!("`{uuid}` is no UUID"), help);
         }
     }
+    reserves(desired)?;
+    adopted(desired)?;
     for (name, set) in &desired[Object::Volume] {
         let (Some(pool), Some(tier)) = (pools::pool_of(set), attr::volume::TIER.of(set)) else {
             continue;
@@ -89,6 +92,66 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     snapshots(desired)?;
     clones(desired)?;
     one_dataplane(desired)
+}
+
+/// A volume that is an LU by its number is the only one, and says nothing of how it is made.
+fn adopted(desired: &Desired) -> Result<(), ApiError> {
+    let mut known: BTreeMap<(&str, u32), &String> = BTreeMap::new();
+    for (name, set) in &desired[Object::Volume] {
+        let of = pools::pool_of(set).zip(desired.lu_number(name));
+        let refuse = |problem: String, help: &str| {
+            let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
+            Err(refusal.on(attr::volume::NUMBER.name).help(help))
+        };
+        if let Some((pool, number)) = of
+            && let Some(other) = known.insert((pool, number), name)
+        {
+            let problem = format!("LU {number} of pool `{pool}` is volume `{other}` already");
+            return refuse(problem, "one that is nobody's has no volume in `trunkline pool show`");
+        }
+        if !attr::volume::NUMBER.is_set(set) {
+            continue;
+        }
+        let making = [
+            (attr::volume::THICK.name, attr::volume::THICK.value(set)),
+            (attr::volume::CHECKSUMS.name, attr::volume::CHECKSUMS.value(set)),
+            (attr::volume::SNAPSHOT.name, attr::volume::SNAPSHOT.is_set(set)),
+        ];
+        if let Some((attribute, _)) = making.iter().find(|(_, says)| *says) {
+            let problem = format!("`{attribute}` says how an LU is made, and it is there");
+            return refuse(problem, &format!("leave `{attribute}` out"));
+        }
+        let goes = |(pool, number): &(&str, u32)| {
+            let kept = desired.allocations.pools.get(*pool);
+            kept.is_some_and(|kept| kept.doomed.contains(number))
+        };
+        if let Some((pool, number)) = of.filter(goes) {
+            let problem = format!("LU {number} of pool `{pool}` is being removed");
+            return refuse(problem, "take another one");
+        }
+    }
+    Ok(())
+}
+
+/// What is set aside for an LU is some of its size.
+fn reserves(desired: &Desired) -> Result<(), ApiError> {
+    for (name, set) in &desired[Object::Volume] {
+        let reserve = attr::volume::RESERVE.value(set);
+        let refuse = |problem: String, help: &str| {
+            let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
+            Err(refusal.on(attr::volume::RESERVE.name).help(help))
+        };
+        if reserve > 0 && attr::volume::THICK.value(set) {
+            let problem = "it is thick, and all of its space is set aside".to_owned();
+            return refuse(problem, "leave `reserve` out");
+        }
+        if let Some(size) = attr::volume::SIZE.of(set).filter(|size| reserve > *size) {
+            let (reserve, size) = (format_size(reserve), format_size(size));
+            let problem = format!("its reserve of {reserve} is more than its size, {size}");
+            return refuse(problem, "set less aside, or make it larger");
+        }
+    }
+    Ok(())
 }
 
 /// There are checksums where there are two copies.

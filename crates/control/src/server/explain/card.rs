@@ -292,10 +292,11 @@ fn slow(set: &Attributes, adapter: &AdapterStatus) -> Vec<CardFinding> {
             "QEMU: mrg_rxbuf=on",
         ));
     }
+    // Pairs are offered, of two queues each.
     let offered = attr::adapter::QUEUES.value(set);
-    if offered > 2 && adapter.client_queues <= 2 {
+    if offered > 1 && adapter.client_queues <= 2 {
         all.push(finding(
-            format!("the client uses one of {} pairs of queues", offered / 2),
+            format!("the client uses one of {offered} pairs of queues"),
             "QEMU: mq=on and queues= of the netdev; in the guest `ethtool -L IF combined N`",
         ));
     }

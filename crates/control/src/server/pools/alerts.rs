@@ -26,15 +26,16 @@ pub(super) const HELP: &str =
     "add a PV (`trunkline pv add`), remove LUs, or discard what clients no longer need (fstrim)";
 
 /// The words of all there are.
-pub(crate) const ALERTS: [&str; 3] = [THRESHOLD, DAYS, OVERCOMMIT];
+pub(crate) const ALERTS: [&str; 4] = [THRESHOLD, THROTTLE, DAYS, OVERCOMMIT];
 const THRESHOLD: &str = "threshold";
+const THROTTLE: &str = "throttle";
 const DAYS: &str = "days";
 const OVERCOMMIT: &str = "overcommit";
 
 /// Something that is warned of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolAlert {
-    /// `threshold`: it is filled to `warn_percent`; `days`: at its pace it is full within `warn_days`; `overcommit`: its LUs could take
+    /// `threshold`: it is filled to `warn_percent`; `throttle`: it is filled to `throttle_percent`, and writes are slowed by that; `days`: at its pace it is full within `warn_days`; `overcommit`: its LUs could take
     /// `warn_overcommit_percent` beyond what there is.
     pub alert: String,
     /// What, in words.
@@ -78,6 +79,14 @@ impl PoolView {
             let (percent, free) = (filled(&tier), format_size(tier.free_bytes));
             let what = format!("{percent} % of {} is used or set aside, {free} are free", of(tier));
             all.push(PoolAlert::new(THRESHOLD, format!("{what}: {HELP}")));
+        }
+        if let Some(tier) = self.tiers.iter().find(|tier| tier.slows || tier.slowed > 0) {
+            let (percent, slowed) = (filled(&tier), tier.slowed);
+            let what = format!(
+                "{percent} % of {} is used or set aside, and it gives out space slowly: {slowed} writes wait for that",
+                of(tier)
+            );
+            all.push(PoolAlert::new(THROTTLE, format!("{what}: {HELP}")));
         }
         let first = self.tiers.iter().filter_map(|tier| Some((tier.full_in_s?, tier)));
         if let Some((left, tier)) = first.min_by_key(|(left, _)| *left)
@@ -194,10 +203,10 @@ mod tests {
             uuid: path.to_owned(),
             bytes: 1000,
             free_bytes,
-            leaving: None,
             group: 0,
             tier,
             state: PvState::Active,
+            ..PvStatus::default()
         };
         let lu = |number, tier, bytes, mapped_bytes| LuStatus {
             number,
@@ -211,8 +220,14 @@ mod tests {
             shares: false,
             asked: 0,
             detaching: None,
+            ..LuStatus::default()
         };
-        let tier = |tier, free_bytes, paused| TierStatus { tier, free_bytes, paused };
+        let tier = |tier, free_bytes, paused| TierStatus {
+            tier,
+            free_bytes,
+            paused,
+            ..TierStatus::default()
+        };
         let status = |free, paused| PoolStatus {
             spec: PoolSpec { name: "p".to_owned(), ..PoolSpec::default() },
             pvs: vec![pv("/a", 0, 900), pv("/b", 2, free)],
@@ -256,6 +271,20 @@ mod tests {
         assert_eq!((words(&later), later.full_in_s), (Vec::new(), Some(7 * 86_400)));
         let never = judge("warn_percent=92\nwarn_days=0", &status(40, 0), Some(0));
         assert_eq!(words(&never), [""; 0]);
+        let slow = |slowed, slows| {
+            let mut status = status(40, 0);
+            status.tiers[1] = TierStatus { slowed, slows, ..status.tiers[1] };
+            judge("warn_percent=92", &status, None).alerts
+        };
+        for (slowed, slows) in [(2, true), (0, true), (2, false)] {
+            let alerts = slow(slowed, slows);
+            assert_eq!((alerts.len(), alerts[0].alert.as_str()), (1, "throttle"));
+            let start = format!(
+                "91 % of its tier `fast` is used or set aside, and it gives out space slowly: {slowed} writes"
+            );
+            assert!(alerts[0].message.starts_with(&start), "{}", alerts[0].message);
+        }
+        assert_eq!(slow(0, false), []);
         let waits = judge("", &status(40, 3), None).warning.unwrap();
         assert!(waits.starts_with("its tier `fast` is full, and 3 writes wait"), "{waits}");
     }

@@ -1,6 +1,6 @@
 //! The failure groups of a storage pool: how they stand, what is wrong with their PVs since when, and what to do about it.
 
-use super::{MovesView, PoolView, PvView};
+use super::{LuLayoutView, LuWaitsView, MovesView, PoolView, PvView};
 use crate::error::{ApiError, Code};
 use crate::model::pools::{groups, pool_of};
 use crate::server::shared::Server;
@@ -64,6 +64,12 @@ pub struct PoolExplanation {
     pub failgrps: Vec<FailgrpView>,
     /// What is wrong, the gravest first; empty if nothing is.
     pub findings: Vec<PoolFinding>,
+    /// How the LU that was asked for lies on the PVs, where its data plane says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LuLayoutView>,
+    /// What the adapters that have that LU have waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<LuWaitsView>,
 }
 
 /// How a PV stands, in one word.
@@ -220,7 +226,19 @@ impl PoolView {
                 false => format!("Add a PV (`trunkline pv add {pool} PATH`), remove LUs, or discard what clients no longer need (fstrim)."),
             },
         });
-        away.chain(parts).chain(full).chain(back).chain(leaving).chain(alike).collect()
+        let slow = self.tiers.iter().find(|tier| tier.slows || tier.slowed > 0);
+        let slow = slow.map(|tier| PoolFinding {
+            what: format!(
+                "{} is nearly full and gives out space slowly, and {} writes wait for that",
+                super::tiers::named(&self.tiers, tier),
+                tier.slowed
+            ),
+            pv: None,
+            since_ms: None,
+            effect: "What needs space is slowed, and nothing else is.".to_owned(),
+            remedy: format!("Add a PV (`trunkline pv add`), remove LUs, or let space be given out at full speed until there is none (`trunkline pool set {pool} --throttle-percent 100`)."),
+        });
+        away.chain(parts).chain(full).chain(slow).chain(back).chain(leaving).chain(alike).collect()
     }
 
     /// What there is to say of a PV that is away and leaves.
@@ -308,7 +326,8 @@ impl Server {
         findings.extend(view.space.iter().flat_map(|space| space.found(name, lu)));
         let failgrps = view.space.map(|space| space.failgrps).unwrap_or_default();
         let copies = failgrps.len().max(1) as u32;
-        Ok(PoolExplanation { pool: name.to_owned(), lu: None, state, copies, failgrps, findings })
+        let (pool, layout, waits) = (name.to_owned(), None, Vec::new());
+        Ok(PoolExplanation { pool, lu: None, state, copies, failgrps, findings, layout, waits })
     }
 
     /// Says the same for an LU.
@@ -339,7 +358,9 @@ impl Server {
             };
             told.findings.insert(0, finding);
         }
-        Ok(PoolExplanation { lu: Some(name.to_owned()), ..told })
+        let layout = self.layout_of(name, pool).await;
+        let waits = self.waits_of(name, pool).await;
+        Ok(PoolExplanation { lu: Some(name.to_owned()), layout, waits, ..told })
     }
 }
 
@@ -353,7 +374,7 @@ mod tests {
     fn pv(path: &str, group: u8, state: PvState, bytes: u64) -> PvStatus {
         let (uuid, free_bytes) = (path.to_owned(), bytes / 2);
         let path = path.into();
-        PvStatus { path, uuid, bytes, free_bytes, leaving: None, group, tier: 0, state }
+        PvStatus { path, uuid, bytes, free_bytes, group, state, ..PvStatus::default() }
     }
 
     fn view(pvs: Vec<PvStatus>, resync: Option<ProgressStatus>, paused: u64) -> PoolView {

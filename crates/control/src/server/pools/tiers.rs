@@ -17,13 +17,17 @@ pub struct TierView {
     pub used_bytes: u64,
     /// What its LUs have in all.
     pub allocated_bytes: u64,
-    /// What is neither used nor set aside for a thick LU.
+    /// What is neither used nor set aside for LUs.
     pub free_bytes: u64,
     /// Seconds until it is full, at the pace of the last day or of the last week, whichever is faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_in_s: Option<u64>,
     /// Writes that wait for space in it.
     pub paused: u64,
+    /// Writes that wait because it is nearly full and gives out space slowly (`throttle_percent`).
+    pub slowed: u64,
+    /// Within the last minute some did.
+    pub slows: bool,
     /// How many PVs it has.
     pub pvs: u32,
     /// How many LUs are in it.
@@ -61,6 +65,8 @@ pub(super) fn all(status: &PoolStatus, name: impl Fn(u8) -> String) -> Vec<TierV
             free_bytes: told.map_or(all(status.free_bytes), |tier| tier.free_bytes),
             full_in_s: None,
             paused: told.map_or(all(status.paused), |tier| tier.paused),
+            slowed: told.map_or(0, |tier| tier.slowed),
+            slows: told.is_some_and(|tier| tier.slows),
             pvs: status.pvs.iter().filter(|pv| pv.tier == number).count() as u32,
             lus: written().count() as u32,
         }
@@ -89,7 +95,7 @@ mod tests {
     fn pv(path: &str, tier: u8, group: u8, free_bytes: u64) -> PvStatus {
         let (path, uuid) = (path.into(), path.to_owned());
         let state = PvState::Active;
-        PvStatus { path, uuid, bytes: 1000, free_bytes, leaving: None, group, tier, state }
+        PvStatus { path, uuid, bytes: 1000, free_bytes, group, tier, state, ..PvStatus::default() }
     }
 
     fn lu(number: u32, tier: u8, mapped_bytes: u64, origin: Option<u32>) -> LuStatus {
@@ -106,6 +112,7 @@ mod tests {
             shares,
             asked: 0,
             detaching,
+            ..LuStatus::default()
         }
     }
 
@@ -114,7 +121,7 @@ mod tests {
         let pvs =
             vec![pv("/a", 0, 0, 900), pv("/b", 0, 1, 800), pv("/c", 2, 0, 40), pv("/d", 2, 1, 50)];
         let lus = vec![lu(1, 0, 100, None), lu(2, 2, 400, None), lu(3, 2, 50, Some(2))];
-        let tier = |tier, free_bytes| TierStatus { tier, free_bytes, paused: 0 };
+        let tier = |tier, free_bytes| TierStatus { tier, free_bytes, ..TierStatus::default() };
         let told = vec![tier(0, 800), tier(2, 40)];
         let status = PoolStatus { pvs, lus, tiers: told, ..PoolStatus::default() };
         let name = |number| ["SYSTEM", "", "fast"][usize::from(number)].to_owned();

@@ -280,10 +280,10 @@ mod tests {
                 uuid: path.to_owned(),
                 bytes: 64,
                 free_bytes: 0,
-                leaving: None,
                 group,
                 tier: 0,
                 state,
+                ..PvStatus::default()
             };
             let progress = |planned_bytes| ProgressStatus {
                 planned_bytes,

@@ -144,7 +144,8 @@ proptest! {
                     Change::Flush(port) => switch.flush(PortId(port)),
                     Change::Learn(who, port) => {
                         let (mac, port) = (Mac(station(who)), PortId(port));
-                        switch.learn(now_ns, News { mac, vid: vid(1), port, claim: None });
+                        let seen = Sighting { mac, vid: vid(1), port, claim: None };
+                        switch.learn(now_ns, News::Station(seen));
                     }
                     Change::Age => switch.age(now_ns),
                 }
