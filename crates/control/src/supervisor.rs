@@ -371,9 +371,7 @@ impl SupervisorThread {
             Command::Detach(spec, done) => {
                 let _ = done.send(self.detach(spec));
             }
-            Command::Copy(spec, file, done) => {
-                let _ = done.send(self.copy(spec, file));
-            }
+            Command::Copy(spec, file, done) => drop(done.send(self.copy(spec, file))),
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();

@@ -122,7 +122,7 @@ fn adopted(desired: &Desired) -> Result<(), ApiError> {
             return refuse(problem, &format!("leave `{attribute}` out"));
         }
         let goes = |(pool, number): &(&str, u32)| {
-            let kept = desired.allocations.pools.get(*pool);
+            let kept = desired.allocations.pools.get(pool);
             kept.is_some_and(|kept| kept.doomed.contains(number))
         };
         if let Some((pool, number)) = of.filter(goes) {
