@@ -95,7 +95,10 @@ impl Book {
             .flat_map(|journal| journal.operations.values())
             .filter_map(|operation| match &operation.work {
                 Work::Change { edits, .. } => Some(edits),
-                Work::Restart { .. } | Work::Detach { .. } | Work::Scrub { .. } => None,
+                Work::Restart { .. }
+                | Work::Detach { .. }
+                | Work::Scrub { .. }
+                | Work::Image(_) => None,
             })
             .flatten()
             .filter(|edit| edit.before.is_some() && edit.after.is_none())
