@@ -58,6 +58,14 @@ impl FileIdentity {
         *bytes
     }
 
+    /// Whether it is the LU of that number of a pool, by its UUID, which may be written with hyphens or without.
+    #[must_use]
+    pub fn is_lu(&self, uuid: &str, wanted: u32) -> bool {
+        let digits = |text: &str| text.replace('-', "");
+        matches!(self, FileIdentity::Lu { pool, number, .. }
+            if *number == wanted && digits(pool) == digits(uuid))
+    }
+
     /// It became larger or smaller on purpose.
     pub fn set_bytes(&mut self, now: u64) {
         let (FileIdentity::File { bytes, .. }
@@ -145,6 +153,16 @@ mod tests {
         assert_eq!(known.differs(&cut, Some(512)), None);
         // One that shall grow, and has not yet.
         assert_eq!(known.differs(&known, Some(8192)), None);
+    }
+
+    #[test]
+    fn an_lu_is_that_of_a_pool_however_its_uuid_is_written() {
+        let pool = "1712e971-492c-4360-bfb1-5204ba4b76b6".to_owned();
+        let lu = FileIdentity::Lu { pool, number: 7, bytes: 4096 };
+        assert!(lu.is_lu("1712e971492c4360bfb15204ba4b76b6", 7));
+        assert!(!lu.is_lu("1712e971492c4360bfb15204ba4b76b6", 8));
+        assert!(!lu.is_lu("2712e971492c4360bfb15204ba4b76b6", 7));
+        assert!(!device(None, 4096).is_lu("1712e971492c4360bfb15204ba4b76b6", 7));
     }
 
     #[test]

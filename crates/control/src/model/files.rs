@@ -86,7 +86,10 @@ pub(super) fn settle(now: &Desired, next: &mut Desired) {
 /// The LU that a volume is by its attributes, which was made before.
 fn adopted(desired: &Desired, set: &Attributes) -> Option<FileIdentity> {
     let number = u32::try_from(attr::volume::NUMBER.of(set)?).ok()?;
-    let pool = digits(desired[Object::Pool].get(pool_of(set)?)?);
+    // As data planes write it.
+    let digits = digits(desired[Object::Pool].get(pool_of(set)?)?).to_ascii_lowercase();
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
+    let pool = parts.into_iter().collect::<Option<Vec<_>>>()?.join("-");
     // Its size is learnt.
     Some(FileIdentity::Lu { pool, number, bytes: 0 })
 }
@@ -132,7 +135,7 @@ pub(super) fn say(made: Option<&Made>, spec: &mut VolumeSpec) {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::model::{allocations, resolve, samples};
+    use crate::model::{allocations, resolve, samples, validate};
 
     const FILE: &str = "[volume.v]\nkind=\"file\"\npath=\"/v\"\ncreate=true\nsize=4096\n[volume.r]\nkind=\"ram\"\nsize=4096\n";
 
@@ -188,5 +191,35 @@ mod tests {
         learn(&mut desired, &opened.map(|(v, path)| (v.into(), found(path))).into(), &paths);
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));
+    }
+
+    #[test]
+    fn an_lu_that_a_volume_is_by_its_number_was_made_before() {
+        let text = "[pool.p]\npvs=\"/pv\"\nuuid=\"1712E971492c4360bfb15204ba4b76b6\"\n[volume.v]\nkind=\"lu\"\npool=\"p\"\nnumber=7\n";
+        let settled = |more: &str| {
+            let mut desired = config::read(&format!("{text}{more}")).unwrap();
+            allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+            desired
+        };
+        let judge = |desired: &Desired| validate::validate(desired, &samples::paths());
+        let desired = settled("");
+        judge(&desired).unwrap();
+        let pool = "1712e971-492c-4360-bfb1-5204ba4b76b6".to_owned();
+        let lu = FileIdentity::Lu { pool, number: 7, bytes: 0 };
+        assert_eq!(desired.allocations.files["v"], Made::Is(lu));
+        // It is one volume's, how it was made is past, and it has to stay.
+        let second = "[volume.w]\nkind=\"lu\"\npool=\"p\"\nnumber=7\n";
+        for (more, what) in
+            [(second, "LU 7 of pool `p` is volume `v` already"), ("thick=true", "`thick` says how")]
+        {
+            let refused = judge(&settled(more)).unwrap_err();
+            assert!(refused.message.contains(what), "{refused:?}");
+        }
+        let mut goes = desired;
+        let mut kept = goes.allocations.pools.get("p").cloned().unwrap_or_default();
+        kept.doomed.insert(7);
+        goes.allocations.pools.insert("p".to_owned(), kept);
+        let refused = judge(&goes).unwrap_err();
+        assert!(refused.message.contains("is being removed"), "{refused:?}");
     }
 }

@@ -34,6 +34,8 @@ enum Claim {
     Id(String, u64),
     /// As an initiator of a mask.
     Masked(Member),
+    /// An LU of a pool, by its number.
+    Lu(String, u64),
     /// In a network.
     Mac(String, [u8; 6]),
     Interface(Option<PathBuf>, String),
@@ -221,6 +223,13 @@ impl Neighbours {
                     add(&Claim::Masked(Member::Wwpn(wwpn)), &[Object::Mask]);
                 }
             }
+            // Others were made, and claim nothing.
+            Claim::Lu(pool, number) => {
+                add(claim, &[Object::Volume]);
+                let lus = pools::lus_in(next, pool).map(|(name, _)| name);
+                let same = |name: &&String| next.lu_number(name).map(u64::from) == Some(*number);
+                around.extend(lus.filter(same).map(|name| (Object::Volume, name.clone())));
+            }
             Claim::File(_)
             | Claim::Naa(_)
             | Claim::Socket(_)
@@ -336,6 +345,8 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         Object::Volume => {
             claims.extend(resolve::volume_path(name, set, paths).map(Claim::File));
             claims.push(Claim::Naa(resolve::naa(state, name, set)));
+            let lu = pools::pool_of(set).zip(attr::volume::NUMBER.of(set));
+            claims.extend(lu.map(|(pool, number)| Claim::Lu(pool.to_owned(), number)));
         }
         Object::Medium => claims.push(Claim::File(paths.medium(name, set))),
         Object::DataPlane => claims.push(Claim::Socket(paths.dataplane(name))),

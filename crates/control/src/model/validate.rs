@@ -93,9 +93,10 @@ fn volume(name: &str, set: &Attributes) -> Result<(), ApiError> {
 fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), ApiError> {
     let block_size = attr::volume::BLOCK_SIZE.value(set);
     let example = "set `size`, such as `10GiB`";
-    let of_snapshot = attr::volume::SNAPSHOT.is_set(set);
+    // It has that of its snapshot, or it is there.
+    let has_size = attr::volume::SNAPSHOT.is_set(set) || attr::volume::NUMBER.is_set(set);
     match attr::volume::SIZE.of(set) {
-        None if of_snapshot => Ok(()),
+        None if has_size => Ok(()),
         None if kind != VolumeKind::File => refuse(
             name,
             "size",

@@ -242,8 +242,7 @@ impl Server {
         };
         let used = |number: u32| {
             let open = status.volumes.iter().find(|volume| {
-                matches!(&volume.identity, Some(FileIdentity::Lu { pool, number: of, .. })
-                    if *of == number && *pool == of_pool.spec.uuid)
+                volume.identity.as_ref().is_some_and(|it| it.is_lu(&of_pool.spec.uuid, number))
             });
             open.map(|volume| volume.spec.name.clone())
         };

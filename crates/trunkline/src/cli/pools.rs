@@ -101,6 +101,9 @@ Examples:
         number: u32,
         /// The name that it gets
         name: String,
+        /// The size that it had, if that was no multiple of 64 MiB: a pool knows no other
+        #[arg(long)]
+        size: Option<String>,
         #[command(flatten)]
         how: How,
     },
@@ -505,7 +508,9 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Move { name, tier, how } => Verb::MoveLu(name, tier, how),
             LuVerb::Remove(args) => Verb::Remove(args),
-            LuVerb::Adopt { pool, number, name, how } => adopt(&pool, number, name, how),
+            LuVerb::Adopt { pool, number, name, size, how } => {
+                adopt(&pool, number, size, NewArgs { name, how })
+            }
             LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),
         };
         (Object::Volume, verb)
@@ -513,15 +518,16 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
     Ok(ObjectCommand { object, verb })
 }
 
-fn adopt(pool: &str, number: u32, name: String, how: How) -> Verb {
+fn adopt(pool: &str, number: u32, size: Option<String>, new: NewArgs) -> Verb {
     let text = |value: &str| Value::Text(value.to_owned());
     let named = [
         (attr::volume::KIND.name, text(VolumeKind::Lu.word())),
         (attr::volume::POOL.name, text(pool)),
-        (attr::volume::NUMBER.name, text(&number.to_string())),
+        (attr::volume::NUMBER.name, Value::Number(number.into())),
     ];
-    let attributes = named.map(|(name, value)| (name.to_owned(), value)).into();
-    Verb::Create(NewArgs { name, how }, attributes)
+    let size = size.map(|size| (attr::volume::SIZE.name, text(&size)));
+    let attributes = named.into_iter().chain(size).map(|(name, value)| (name.to_owned(), value));
+    Verb::Create(new, attributes.collect())
 }
 
 fn create(LuArgs { new, pool, size, thick, checksums, tier }: LuArgs) -> Verb {

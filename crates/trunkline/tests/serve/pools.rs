@@ -346,7 +346,7 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_adopted_or_removed_by_number() {
     assert!(server.ok("pool show p0").contains("nobody's"));
     // One is somebody's again, with what is in it.
     refused(&server, "lu adopt p0 77 db", "is not in pool p0 any more");
-    server.ok(&format!("lu adopt p0 {} db", number + 1));
+    server.ok(&format!("lu adopt p0 {} db --size 100MiB", number + 1));
     let db = json(&server, "volume show db -o json");
     assert_eq!(db["state"], "open", "{db}");
     assert_eq!(pool(&server)["space"]["lus"][1]["volume"], "db");
@@ -356,7 +356,7 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_adopted_or_removed_by_number() {
     assert!(before == after && before.iter().any(|byte| *byte != 0));
     server.ok("lu remove db");
     server.ok("lu create lu1 --pool p0 --size 64MiB");
-    for (which, what) in [(number + 1, "is volume `lu1`"), (99, "has no LU 99")] {
+    for (which, what) in [(number + 2, "is volume `lu1`"), (99, "has no LU 99")] {
         let output = server.run(&format!("lu purge p0 {number} {which}"));
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && text.contains(what), "{text}");

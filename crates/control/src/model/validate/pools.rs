@@ -98,7 +98,8 @@ pub(super) fn check(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
 fn adopted(desired: &Desired) -> Result<(), ApiError> {
     let mut known: BTreeMap<(&str, u32), &String> = BTreeMap::new();
     for (name, set) in &desired[Object::Volume] {
-        let of = pools::pool_of(set).zip(desired.lu_number(name));
+        let said = attr::volume::NUMBER.of(set).and_then(|number| u32::try_from(number).ok());
+        let of = pools::pool_of(set).zip(said.or_else(|| desired.lu_number(name)));
         let refuse = |problem: String, help: &str| {
             let refusal = ApiError::invalid(format!("volume `{name}`: {problem}"));
             Err(refusal.on(attr::volume::NUMBER.name).help(help))

@@ -6,7 +6,6 @@ use fabric::units::format_size;
 use protocol::message::{
     FoundBlock, FoundKind, FoundStatus, PoolStatus, PvState, PvStatus, Status,
 };
-use spec::FileIdentity;
 use std::collections::BTreeMap;
 
 /// How many places of those that were found at once are told.
@@ -76,8 +75,7 @@ fn found(earlier: Option<&PoolStatus>, pool: &PoolStatus, now: &Status) -> Vec<T
     let new = kept.saturating_sub(usize::try_from(count).unwrap_or(kept));
     let of_lu = |number: u32| {
         let volume = now.volumes.iter().find(|volume| {
-            matches!(&volume.identity, Some(FileIdentity::Lu { pool: of, number: its, .. })
-                if *its == number && *of == pool.spec.uuid)
+            volume.identity.as_ref().is_some_and(|it| it.is_lu(&pool.spec.uuid, number))
         });
         volume.map_or_else(|| format!("LU {number}"), |volume| volume.spec.name.clone())
     };
