@@ -38,7 +38,7 @@ mod limited;
 mod null;
 mod ram;
 mod request;
-mod slab;
+pub mod slab;
 pub mod spindle;
 mod turns;
 

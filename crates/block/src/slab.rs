@@ -2,22 +2,25 @@
 
 /// The most operations that one lane has in flight; more wait as [`crate::Wait::BackEndFull`]. Four queues of the largest
 /// size. Places that were never used take no memory.
-pub(crate) const IN_FLIGHT_MAX: usize = 4096;
+pub const IN_FLIGHT_MAX: usize = 4096;
 
 /// At most [`IN_FLIGHT_MAX`] values; never allocates after it was made.
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     entries: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T: Copy> Slab<T> {
-    pub(crate) fn new() -> Slab<T> {
+    /// One with nothing in flight.
+    #[must_use]
+    pub fn new() -> Slab<T> {
         Slab { entries: Vec::with_capacity(IN_FLIGHT_MAX), free: Vec::with_capacity(IN_FLIGHT_MAX) }
     }
 
+    /// The token of a value from now on; none if there is no place.
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
+    pub fn insert(&mut self, value: T) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = Some(value);
             return Some(index);
@@ -32,18 +35,22 @@ impl<T: Copy> Slab<T> {
 
     /// Takes a value out; `None` for a token that is not in flight.
     #[inline]
-    pub(crate) fn remove(&mut self, token: u64) -> Option<T> {
+    pub fn remove(&mut self, token: u64) -> Option<T> {
         let value = self.entries.get_mut(usize::try_from(token).ok()?)?.take()?;
         // It is the index of an entry.
         self.free.push(token as u32);
         Some(value)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether there is no place.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.free.is_empty() && self.entries.len() == IN_FLIGHT_MAX
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.free.len() == self.entries.len()
     }
 }

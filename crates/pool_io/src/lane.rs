@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use block::slab::Slab;
 use block::{
     Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, VolumeError, Wait,
 };
@@ -22,8 +23,6 @@ use crate::volume::LuVolume;
 
 /// Bytes that the pool is asked for at once.
 pub(crate) const ASK_MAX: u64 = 1 << 20;
-/// Requests in flight; one more waits in the channel.
-const JOBS_MAX: usize = 4096;
 /// Pieces of memory in which the pool is told of a round, and of one when its lane has many there already.
 const PIECES_MAX: u32 = 256;
 const PIECES_FEW: u32 = 16;
@@ -39,6 +38,8 @@ const KERNEL_BUSY: Duration = Duration::from_millis(1);
 /// A round of a request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Job {
+    /// The request's.
+    tag: Tag,
     /// Bytes of the request that were done before, of this round, and in all.
     base: u64,
     bytes: u64,
@@ -120,7 +121,7 @@ pub(crate) struct LuLane {
     asked: u32,
     pieces: u32,
     odd: u32,
-    jobs: HashMap<Tag, Job, BuildHasherDefault<OfTags>>,
+    jobs: Slab<Job>,
     /// Where those go that go where nothing was written: of that the pool is told before they are answered.
     taken: HashMap<Tag, Taken, BuildHasherDefault<OfTags>>,
     /// Pieces of a request of which a round is a part.
@@ -165,7 +166,7 @@ impl LuLane {
             asked: 0,
             pieces: 0,
             odd: 0,
-            jobs: HashMap::with_capacity_and_hasher(2 * JOBS_MAX, BuildHasherDefault::default()),
+            jobs: Slab::new(),
             taken: HashMap::default(),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
             block_size: volume.block_size,
@@ -323,7 +324,7 @@ impl LuLane {
         request: &mut Request<'_>,
         (first, bytes, done): (u64, u64, u64),
         parity: u8,
-        (pv, place, taken): (u16, u64, Option<Taken>),
+        (pv_number, place, taken): (u16, u64, Option<Taken>),
     ) -> Submit {
         let bufs = if bytes == request.len {
             request.bufs
@@ -334,42 +335,41 @@ impl LuLane {
             &self.scratch
         };
         let (op, tag, passed) = (request.op, request.tag, request.passed);
-        let mut part =
-            Request { op, offset: place, len: bytes, bufs, tag, done: done - first, passed };
-        let answer = match self.pvs.get_mut(usize::from(pv)) {
-            Some(Some(pv)) if self.jobs.len() < JOBS_MAX => {
+        let Some(Some(pv)) = self.pvs.get_mut(usize::from(pv_number)) else {
+            self.begun.end(parity);
+            return self.join(ring, request, (pv_number, done));
+        };
+        let job = Job {
+            tag,
+            base: first,
+            bytes,
+            len: request.len,
+            parity: Some(parity),
+            pieces: 0,
+            odd: false,
+            takes: taken.is_some(),
+            // Nothing else comes here.
+            kind: if op == OpKind::Read { Kind::Read } else { Kind::Write },
+            began: ring.now(),
+        };
+        let answer = match self.jobs.insert(job) {
+            None => Submit::Park { reason: Wait::BackEndFull, until: None },
+            Some(job) => {
+                let (len, tag, done) = (bytes, Tag(job), done - first);
+                let mut part = Request { op, offset: place, len, bufs, tag, done, passed };
                 let answer = pv.lane.submit(ring, &mut part);
+                request.passed = part.passed;
                 if answer == Submit::Pending {
                     pv.meter.begins();
+                    if let Some(taken) = taken {
+                        self.taken.insert(request.tag, taken);
+                    }
+                    return answer;
                 }
+                self.jobs.remove(job.into());
                 answer
             }
-            Some(Some(_)) => Submit::Park { reason: Wait::BackEndFull, until: None },
-            Some(None) | None => {
-                self.begun.end(parity);
-                return self.join(ring, request, (pv, done));
-            }
         };
-        request.passed = part.passed;
-        if answer == Submit::Pending {
-            let job = Job {
-                base: first,
-                bytes,
-                len: request.len,
-                parity: Some(parity),
-                pieces: 0,
-                odd: false,
-                takes: taken.is_some(),
-                // Nothing else comes here.
-                kind: if op == OpKind::Read { Kind::Read } else { Kind::Write },
-                began: ring.now(),
-            };
-            self.jobs.insert(tag, job);
-            if let Some(taken) = taken {
-                self.taken.insert(tag, taken);
-            }
-            return answer;
-        }
         let told = match (answer, taken) {
             (Submit::Done(Ok(())), Some(taken)) => self.took(&taken, bytes),
             _ => true,
@@ -433,7 +433,7 @@ impl LuLane {
         (done, bytes): (u64, u64),
         (bufs, odd): (Box<[IoBuf]>, bool),
     ) -> Submit {
-        if self.jobs.len() >= JOBS_MAX {
+        if self.jobs.is_full() {
             return Submit::Park { reason: Wait::BackEndFull, until: None };
         }
         if !self.listen(ring) {
@@ -450,6 +450,7 @@ impl LuLane {
         let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
         let pieces = bufs.len() as u32;
         let job = Job {
+            tag: request.tag,
             base: done,
             bytes,
             len: request.len,
@@ -460,11 +461,13 @@ impl LuLane {
             kind: Kind::Other,
             began: 0,
         };
-        self.jobs.insert(request.tag, job);
+        let Some(job) = self.jobs.insert(job) else {
+            return Submit::Park { reason: Wait::BackEndFull, until: None };
+        };
         self.asked += 1;
         self.pieces += pieces;
         self.odd += u32::from(odd);
-        let (from, tag, lu) = (Arc::clone(&self.answers), request.tag, self.table.number);
+        let (from, tag, lu) = (Arc::clone(&self.answers), Tag(job), self.table.number);
         let at = request.offset + done;
         let ask = Ask { from, tag, op, lu, at, bytes, bufs };
         self.inbox.post(Message::Ask(Arc::clone(&self.shared), ask));
@@ -490,14 +493,14 @@ impl LuLane {
     fn heard(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
         self.listens = false;
         for Answered { tag, result } in self.answers.take() {
-            let Some(job) = self.jobs.remove(&tag) else {
+            let Some(job) = self.jobs.remove(tag.0.into()) else {
                 debug_assert!(false, "{tag:?} was answered, and was not asked");
                 continue;
             };
             self.asked -= 1;
             self.pieces -= job.pieces;
             self.odd -= u32::from(job.odd);
-            out.push(Finish { tag, outcome: job.outcome(Outcome::Done(result)) });
+            out.push(Finish { tag: job.tag, outcome: job.outcome(Outcome::Done(result)) });
         }
         if self.asked > 0 && !self.listen(ring) {
             // Nobody would ever look: once more, by a completion of our own.
@@ -544,10 +547,11 @@ impl Lane for LuLane {
         let Some(Some(pv)) = self.pvs.get_mut(place) else { return };
         pv.lane.complete(ring, token, result, out);
         for finish in &mut out[first..] {
-            let Some(job) = self.jobs.remove(&finish.tag) else {
+            let Some(job) = self.jobs.remove(finish.tag.0.into()) else {
                 debug_assert!(false, "{finish:?} was not begun");
                 continue;
             };
+            finish.tag = job.tag;
             if let Some(Some(pv)) = self.pvs.get(place) {
                 match finish.outcome {
                     Outcome::Again { .. } => pv.meter.goes_on(),
