@@ -67,7 +67,7 @@ objects! {
         ON_FULL of(&["lu"]): OnFull = Word(OnFull::WORDS), Is("pause"), Live, "",
             "What becomes of writes that need space when its pool, or its tier of that, has none: they wait until there is some (`pause`), or fail at once, and the client is told that there is no space (`error`).";
         PAUSE_MAX of(&["lu"]): u64 = Number { min: 0, max: 1_000_000 }, Is("0"), Live, "s",
-            "How long a write waits for space, with `on_full=pause`, before it fails; 0: for ever. A client that resets its disk after a minute had better be told before.";
+            "How long a write waits for space, with `on_full=pause`, before it fails; 0: for ever.";
         RESERVE of(&["lu"]): u64 = Size { min: 0, max: SIZE_MAX }, Is("0"), Live, "bytes",
             "So much of an LU that is not thick is set aside in its pool, in chunks of 64 MiB: what it has counts, of an LU with snapshots what it has written since the last. No more is set aside than its size.";
         CHECKSUMS of(&["lu"]): bool = Switch, Is("false"), Fixed, "",

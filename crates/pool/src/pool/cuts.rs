@@ -428,12 +428,22 @@ impl Pool {
         }
     }
 
-    /// What layers over these will have set aside, if there is room for it.
-    fn promise(&mut self, layers: &[Record]) -> Option<Vec<Promised>> {
+    /// What the layers of these records will have set aside, if there is room for it: of an LU with a reserve, what it has not set aside now.
+    fn promise(&mut self, records: &[Record]) -> Option<Vec<Promised>> {
         let mut promised: Vec<Promised> = Vec::new();
         let mut fits = true;
-        for layer in layers.iter().filter(|layer| layer.flags & 1 == 1) {
-            let more = Promised { tier: layer.aux as u8, legs: layer.leg, chunks: layer.vchunk };
+        for layer in records.iter().filter(|record| record.flags & 2 != 0) {
+            let is_head = |record: &&Record| record.kind == Kind::Head && record.chunk == layer.lu;
+            let chunks = match layer.flags & 1 {
+                1 => layer.vchunk,
+                _ => records.iter().find(is_head).map_or(0, |head| {
+                    self.reserve_of(head.lu).min(layer.vchunk).saturating_sub(self.left_of(head.lu))
+                }),
+            };
+            if chunks == 0 {
+                continue;
+            }
+            let more = Promised { tier: layer.aux as u8, legs: layer.leg, chunks };
             self.promised.insert(u64::MAX, promised.clone());
             fits &= self.has_room(more);
             promised.push(more);
@@ -502,9 +512,7 @@ impl Pool {
                 Reply::Done
             }
         };
-        let layers: Vec<Record> =
-            records.iter().filter(|record| record.flags & 2 != 0).copied().collect();
-        let Some(promised) = self.promise(&layers) else {
+        let Some(promised) = self.promise(&records) else {
             return self.end_cut(Err(Fault::NoSpace));
         };
         self.next_lu = next;

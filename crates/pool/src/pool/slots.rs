@@ -322,13 +322,12 @@ impl Pool {
                 | PieceKind::Move { .. } => {
                     return self.piece_done(&piece, None);
                 }
-                _ if !self.allocate(piece.key) => {
+                _ if !self.allocate(piece.key, self.is_client_s(&piece)) => {
                     // Clients that wait for space come first.
-                    let sums = matches!(piece.kind, PieceKind::WriteSums { .. });
-                    if sums || self.is_of_merge(&piece) {
-                        return self.piece_done(&piece, Some(Fault::NoSpace));
-                    }
-                    return self.wait_for_space(piece);
+                    return match self.is_client_s(&piece) {
+                        true => self.wait_for_space(piece),
+                        false => self.piece_done(&piece, Some(Fault::NoSpace)),
+                    };
                 }
                 PieceKind::Write { .. }
                 | PieceKind::Blank

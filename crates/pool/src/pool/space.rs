@@ -147,8 +147,8 @@ fn in_all(first: (u64, u64), more: impl Iterator<Item = (u8, u32)>) -> (u64, u64
 }
 
 impl Pool {
-    /// Gives chunks to a slot that has none, if there are any.
-    pub(super) fn allocate(&mut self, key: (u32, u32)) -> bool {
+    /// Gives chunks to a slot that has none, if there are any. What is no client's is not `slowed`, and waits for none of those that are.
+    pub(super) fn allocate(&mut self, key: (u32, u32), slowed: bool) -> bool {
         let Some(lu) = self.tables.lus.get(&key.0) else { return false };
         let (legs, tier) = (lu.legs, lu.tier);
         let one = Promised { tier, legs, chunks: 1 };
@@ -157,13 +157,16 @@ impl Pool {
             || self.reserved().any(|(space, ..)| space == key.0)
                 && self.has_room_beside(self.set_aside_for_good(tier), one);
         // Who comes later waits behind those who wait, and all behind what is set aside.
-        let waits = self.full.waits(tier) || self.allowed(tier) == Some(0);
+        let waits = match slowed {
+            true => self.full.waits(tier) || self.allowed(tier) == Some(0),
+            false => self.full.waits(tier) && !self.slows(tier),
+        };
         if !own && (waits || !self.has_room(one)) {
             return false;
         }
         let legs = if self.is_short(tier) { 1 } else { legs };
         let Some(ids) = self.pick(key, tier, legs) else { return false };
-        if let Some(left) = self.allowed.get_mut(&tier).filter(|_| !own) {
+        if let Some(left) = self.allowed.get_mut(&tier).filter(|_| slowed && !own) {
             *left = left.saturating_sub(1);
         }
         self.missed.forget(key);
@@ -442,12 +445,23 @@ impl Pool {
     /// Spaces to which LUs with a reserve are written, which do not have all of it yet: what is set aside for each, in chunks.
     fn reserved(&self) -> impl Iterator<Item = (u32, &Lu, u32)> {
         self.reserves.iter().filter_map(|(lu, chunks)| {
-            let space = self.tables.lus.contains_key(lu).then(|| self.tables.chain(*lu)[0])?;
+            let space = self.tables.lus.contains_key(lu).then(|| self.space_of(*lu))?;
             let known =
                 self.tables.lus.get(&space).filter(|known| !self.sets_aside(space, known))?;
             let left = known.chunks.min(*chunks).saturating_sub(known.mapped);
             (left > 0).then_some((space, known, left))
         })
+    }
+
+    /// The reserve of an LU, in chunks.
+    pub(super) fn reserve_of(&self, lu: u32) -> u32 {
+        self.reserves.get(&lu).copied().unwrap_or(0)
+    }
+
+    /// What of it is set aside now.
+    pub(super) fn left_of(&self, lu: u32) -> u32 {
+        let space = self.space_of(lu);
+        self.reserved().find(|(of, ..)| *of == space).map_or(0, |(_, _, left)| left)
     }
 
     /// Sets so many chunks aside for each of these LUs, and for no others, of what is written to them: all that an LU has, or since its last snapshot. What it has is of that. Those that get no more
@@ -457,8 +471,7 @@ impl Pool {
         if self.reserves == reserves {
             return refused;
         }
-        let had = |lu: &u32| self.reserves.get(lu).copied().unwrap_or(0);
-        let less = reserves.iter().map(|(lu, chunks)| (*lu, (*chunks).min(had(lu))));
+        let less = reserves.iter().map(|(lu, chunks)| (*lu, (*chunks).min(self.reserve_of(*lu))));
         self.reserves = less.collect();
         for (lu, chunks) in reserves {
             let before = self.reserves.insert(lu, chunks);
@@ -566,6 +579,11 @@ impl Pool {
         let copies = if holds(pv) && !groups.contains(&away.group) { 2 } else { 0 };
         let (pairs, _) = self.set_aside(away.tier);
         others && used + pairs + copies <= room
+    }
+
+    /// Whether it needs space for what a client writes.
+    pub(super) fn is_client_s(&self, piece: &Piece) -> bool {
+        !matches!(piece.kind, PieceKind::WriteSums { .. }) && !self.is_of_merge(piece)
     }
 
     pub(super) fn wait_for_space(&mut self, piece: Piece) {

@@ -185,6 +185,43 @@ fn a_reserve_holds_for_what_is_written_above_a_snapshot() {
     assert!(writes(&mut world, 1, 0), "it has room for that");
 }
 
+/// A snapshot would set it aside anew: as of a thick LU, it is refused where there is no room.
+#[test]
+fn a_snapshot_of_an_lu_with_a_reserve_needs_room_for_that() {
+    let mut world = pool_of(6, 2);
+    assert_eq!(reserve(&mut world, &[(1, 3)], false), [0; 0]);
+    assert!((0..2).all(|vchunk| writes(&mut world, 1, vchunk)));
+    assert!(writes(&mut world, 2, 0));
+    assert_eq!(
+        fault(&mut world, layers::snapshot(&[1])),
+        None,
+        "three are free, one was set aside"
+    );
+    assert_eq!(tier(&world).set_aside, 3);
+    assert_eq!(fault(&mut world, layers::snapshot(&[1])), None, "it has written nothing since");
+    assert!(writes(&mut world, 1, 0));
+    let third = fault(&mut world, layers::snapshot(&[1]));
+    assert_eq!(third, Some(Fault::NoSpace), "it has one of three, two are free");
+    assert_eq!(tier(&world).set_aside, 2);
+}
+
+/// What gives space back in the end, and what somebody has asked for, does not wait for it.
+#[test]
+fn what_the_pool_copies_by_itself_is_not_slowed() {
+    let mut world = pool_of(30, 2);
+    assert!(writes(&mut world, 1, 0) && writes(&mut world, 1, 1));
+    ask(&mut world, layers::snapshot(&[1]));
+    let snapshot = world.pool.snapshots().last().unwrap().snapshot;
+    ask(&mut world, Step::Ask(Request::Clone { snapshot, asked: 0 }));
+    let clone = world.pool.lus().last().unwrap().0;
+    world.change(|pool| pool.allow(0, Some(0)));
+    let slowed = ask(&mut world, write(2, 0, 4 * KIB));
+    let detaches = ask(&mut world, Step::Ask(Request::Detach { lu: clone }));
+    assert_eq!((world.oracle.is_open(slowed), world.oracle.is_open(detaches)), (true, false));
+    assert_eq!(world.faults.get(&detaches), None);
+    assert!(!world.pool.shares(clone));
+}
+
 /// A reserve may be told where there is no room for it, a promise to a thick LU never.
 #[test]
 fn what_is_set_aside_for_thick_lus_comes_before_reserves() {
