@@ -49,6 +49,12 @@ enum What {
         #[arg(long, default_value_t = 500)]
         runs: u32,
     },
+    /// The power goes under storage pools on disks with volatile caches, which lose and tear what was not flushed. Needs root and FUSE.
+    Power {
+        /// How often, of a plain pool and of a mirrored one each.
+        #[arg(long, default_value_t = 200)]
+        rounds: u32,
+    },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
     /// Storage pools, over all that comes and goes and dies: random harm, with clients that compare what they read. Loop devices and PVs that fail need root.
@@ -75,6 +81,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         What::Full { runs } => {
             let mut test = long(context, "blk", "full::as_many_fills_as_are_asked_for");
             run::visible(test.env("TRUNKLINE_FULL_RUNS", runs.to_string()))
+        }
+        What::Power { rounds } => {
+            let mut test = long(context, "blk", "power::as_many_cuts_as_are_asked_for");
+            run::visible(test.env("TRUNKLINE_POWER_ROUNDS", rounds.to_string()))
         }
         What::Control(options) => control::run(&Server::Released.build(context)?, *options),
         What::Pool(options) => pool::run(&options.server(context)?, options),

@@ -1,6 +1,6 @@
 //! [`Disk`]: a file whose reads and writes this process answers, when and as the test says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -47,6 +47,8 @@ pub enum Fault {
 const SPOILT_OF: u64 = 8;
 /// What cannot be read by itself.
 const PAGE: u64 = 4096;
+/// What is written whole or not at all when the power goes.
+const SECTOR: usize = 512;
 /// How long after its answer such a write is done.
 const LATE: Duration = Duration::from_millis(150);
 
@@ -88,6 +90,10 @@ struct State {
     /// When each of the requests that it works on at a time has ended; none: it works on all of them.
     busy: Vec<Instant>,
     spoil: Option<Fault>,
+    /// What each sector held at the last flush and since, the oldest first, but for what it holds now: of a disk with a volatile cache.
+    cached: Option<BTreeMap<usize, Vec<[u8; SECTOR]>>>,
+    /// It has no power.
+    off: bool,
     random: u64,
     held: Vec<Held>,
     closed: bool,
@@ -106,7 +112,7 @@ struct Held {
 #[derive(Debug)]
 enum Work {
     Read { offset: u64, len: u32 },
-    Write { offset: u64, data: Vec<u8> },
+    Write { offset: u64, data: Vec<u8>, durable: bool },
     Flush,
     Allocate { offset: u64, len: u64, mode: u32 },
     Look,
@@ -127,7 +133,7 @@ impl Work {
     fn end(&self) -> u64 {
         match self {
             Work::Read { offset, len } => offset.saturating_add(u64::from(*len)),
-            Work::Write { offset, data } => offset.saturating_add(data.len() as u64),
+            Work::Write { offset, data, .. } => offset.saturating_add(data.len() as u64),
             Work::Flush | Work::Look => u64::MAX,
             Work::Allocate { offset, len, .. } => offset.saturating_add(*len),
         }
@@ -259,6 +265,32 @@ impl Disk {
         self.inner.state().spoil = Some(fault);
     }
 
+    /// From now on what is written is in a cache that does not survive [`Disk::cut`], until it is flushed or was written durably.
+    pub fn volatile(&self) {
+        self.inner.state().cached = Some(BTreeMap::new());
+    }
+
+    /// The power goes. Each sector that is in a volatile cache holds what it held at the last flush or anything that was written to it since, whatever its neighbours do. All requests fail until
+    /// [`Disk::power`].
+    pub fn cut(&self, seed: u64) {
+        let mut state = self.inner.state();
+        state.random = seed;
+        state.off = true;
+        for (sector, versions) in state.cached.replace(BTreeMap::new()).unwrap_or_default() {
+            let at = state.random(versions.len() + 1);
+            if let Some(version) = versions.get(at) {
+                state.content[sector * SECTOR..][..SECTOR].copy_from_slice(version);
+            }
+        }
+        let all = std::mem::take(&mut state.held);
+        all.into_iter().for_each(|held| self.inner.finish(&mut state, held));
+    }
+
+    /// The power is back.
+    pub fn power(&self) {
+        self.inner.state().off = false;
+    }
+
     /// How many requests of this kind were served, well or badly.
     #[must_use]
     pub fn served(&self, kind: Kind) -> u64 {
@@ -356,7 +388,11 @@ impl Inner {
                 let (offset, len) = message.range();
                 Work::Read { offset, len }
             }
-            wire::WRITE => Work::Write { offset: message.range().0, data: message.data().to_vec() },
+            wire::WRITE => Work::Write {
+                offset: message.range().0,
+                data: message.data().to_vec(),
+                durable: message.is_durable(),
+            },
             wire::FSYNC => Work::Flush,
             wire::GETATTR => Work::Look,
             wire::FALLOCATE => {
@@ -402,10 +438,16 @@ impl Inner {
 
     /// Does what was asked for and answers it.
     fn finish(&self, state: &mut State, held: Held) {
-        let Some(unique) = held.unique else { return state.write(&held.work) };
+        let Some(unique) = held.unique else {
+            // Without power nothing is done late, either.
+            if !state.off {
+                state.write(&held.work);
+            }
+            return;
+        };
         let kind = held.work.kind() as usize;
         state.served[kind] += 1;
-        if let Some(errno) = state.fail[kind] {
+        if let Some(errno) = state.fail[kind].or(state.off.then_some(libc::EIO)) {
             return self.reply(unique, Err(errno));
         }
         match &held.work {
@@ -424,9 +466,9 @@ impl Inner {
             }
             _ => {}
         }
-        let content = &mut state.content;
         match held.work {
             Work::Read { offset, len } => {
+                let content = &state.content;
                 let start = content.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let end = content.len().min(start + len as usize);
                 self.reply(unique, Ok(&content[start..end]));
@@ -445,19 +487,24 @@ impl Inner {
                 }
                 self.reply(unique, Ok(&wire::written(len)));
             }
-            Work::Flush => self.reply(unique, Ok(&[])),
-            Work::Look => self.reply(unique, Ok(&wire::attributes(content.len() as u64))),
+            Work::Flush => {
+                state.cached.iter_mut().for_each(BTreeMap::clear);
+                self.reply(unique, Ok(&[]));
+            }
+            Work::Look => self.reply(unique, Ok(&wire::attributes(state.content.len() as u64))),
             Work::Allocate { offset, len, mode } => {
                 let keeps = mode & libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;
                 let zeroes = mode & !libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;
                 let start = usize::try_from(offset).expect("fits memory");
                 let end = start + usize::try_from(len).expect("fits memory");
-                if !keeps && content.len() < end {
-                    content.resize(end, 0);
+                if !keeps && state.content.len() < end {
+                    state.content.resize(end, 0);
                 }
-                let (start, end) = (start.min(content.len()), end.min(content.len()));
+                let all = state.content.len();
+                let (start, end) = (start.min(all), end.min(all));
                 if zeroes {
-                    content[start..end].fill(0);
+                    state.keep(start, end);
+                    state.content[start..end].fill(0);
                 }
                 self.reply(unique, Ok(&[]));
             }
@@ -485,13 +532,35 @@ impl Inner {
 
 impl State {
     fn write(&mut self, work: &Work) {
-        let Work::Write { offset, data } = work else { return };
+        let Work::Write { offset, data, durable } = work else { return };
         let start = usize::try_from(*offset).expect("fits memory");
         let end = start + data.len();
         if self.content.len() < end {
             self.content.resize(end, 0);
         }
+        self.keep(start, end);
         self.content[start..end].copy_from_slice(data);
+        if let Some(cached) = self.cached.as_mut().filter(|_| *durable) {
+            (start / SECTOR..end.div_ceil(SECTOR)).for_each(|sector| _ = cached.remove(&sector));
+        }
+    }
+
+    /// Keeps what sectors hold, which are about to hold something else.
+    fn keep(&mut self, start: usize, end: usize) {
+        let Some(cached) = &mut self.cached else { return };
+        for sector in start / SECTOR..end.div_ceil(SECTOR) {
+            if let Some(now) = self.content.get(sector * SECTOR..(sector + 1) * SECTOR) {
+                let now = now.try_into().expect("a sector");
+                cached.entry(sector).or_default().push(now);
+            }
+        }
+    }
+
+    /// A number below another.
+    fn random(&mut self, below: usize) -> usize {
+        // A linear congruence is random enough.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) as usize % below
     }
 
     fn due(&mut self) -> Option<Instant> {

@@ -59,6 +59,11 @@ impl<'a> Message<'a> {
         &self.body()[40..]
     }
 
+    /// Whether a write is over only when it is durable (`O_DSYNC`).
+    pub(crate) fn is_durable(&self) -> bool {
+        word(self.body(), 32) & libc::O_DSYNC.cast_unsigned() != 0
+    }
+
     /// Position, length and mode of a fallocate.
     pub(crate) fn allocation(&self) -> (u64, u64, u32) {
         (long(self.body(), 8), long(self.body(), 16), word(self.body(), 24))

@@ -19,5 +19,6 @@ mod memory_under_load;
 mod migration;
 mod mirror;
 mod placement;
+mod power;
 mod waiting;
 mod write_cache;
