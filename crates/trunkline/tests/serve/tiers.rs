@@ -1,5 +1,8 @@
 //! Storage pools of several tiers, with both processes.
 
+#[path = "ssp.rs"]
+mod ssp;
+
 use super::Server;
 use super::pools::{CHUNK, json, judge, load_of, pool, promised, pv};
 use super::snapshots::refused;
