@@ -66,7 +66,6 @@ pub use rescue::{Rescued, rescue};
 pub use still::still;
 pub use table::{PoolView, Progress, PvView, TierView};
 pub use thread::{At, PoolHandle, Pools};
-pub use traffic::Traffic;
 
 /// Why a pool is not made, opened or changed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -23,13 +23,14 @@ use std::time::{Duration, Instant};
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, MemberState, Uuid};
 use pool::{ChunkId, KeptPart, LuSpace, PvSpace, Shown, Way};
+use spec::Traffic;
 
 use crate::away::Pause;
 use crate::chain::{Chain, Space};
 use crate::copies::Copies;
 use crate::findings::ChecksView;
 use crate::shadow::Shadow;
-use crate::traffic::{Meters, Traffic};
+use crate::traffic::Meters;
 
 /// PVs that are not open: numbers, where they are, and why they are not.
 pub(crate) type Absent = Vec<(u16, PathBuf, Option<String>)>;

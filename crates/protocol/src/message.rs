@@ -16,7 +16,7 @@ pub use changes::{Account, Changes, Delta, Named, Selection};
 pub use copy::{CopyAct, CopySpec, CopyStatus};
 pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
-pub use seen::{LayoutSpec, LayoutStatus, OnPv, TrafficStatus};
+pub use seen::{LayoutSpec, LayoutStatus, OnPv};
 pub use spec::*;
 pub use trace::{TraceRecord, TraceReport, TraceSpec};
 
@@ -534,7 +534,7 @@ pub struct PvStatus {
     pub state: PvState,
     /// What goes on there; nothing where it is not open. None: it is of an earlier version, and does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traffic: Option<TrafficStatus>,
+    pub traffic: Option<Traffic>,
 }
 
 /// Whether a PV of a pool is used.

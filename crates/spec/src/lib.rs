@@ -22,7 +22,7 @@ pub use change::Change;
 pub use ethernet::{EthernetSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec, Tagging};
 pub use identity::FileIdentity;
 pub use kinds::*;
-pub use pool::{FullLuSpec, FullSpec, PlacedLu, PoolSpec, SnapshotSpec, TierSpec};
+pub use pool::{FullLuSpec, FullSpec, PlacedLu, PoolSpec, SnapshotSpec, TierSpec, Traffic};
 pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,

@@ -126,3 +126,25 @@ pub struct SnapshotSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub given_up: bool,
 }
+
+/// What was done on a PV since it was opened: by clients' channels, and by the pool itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traffic {
+    /// Operations that are under way now.
+    pub in_flight: u64,
+    /// Reads that are over, well or not.
+    pub reads: u64,
+    /// Writes that are.
+    pub writes: u64,
+    /// Flushes, and whatever else is.
+    pub others: u64,
+    /// Bytes that these reads were to read.
+    pub read_bytes: u64,
+    /// Bytes that these writes were to write.
+    pub written_bytes: u64,
+    /// How long all of these took together, in nanoseconds.
+    pub took_ns: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+}

@@ -11,7 +11,7 @@
 //! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
 
 use super::Desired;
-use super::pools::{digits, pool_of};
+use super::pools::{digits, hyphened, pool_of};
 use super::resolve::volume_path;
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, attr};
@@ -88,8 +88,7 @@ fn adopted(desired: &Desired, set: &Attributes) -> Option<FileIdentity> {
     let number = u32::try_from(attr::volume::NUMBER.of(set)?).ok()?;
     // As data planes write it.
     let digits = digits(desired[Object::Pool].get(pool_of(set)?)?).to_ascii_lowercase();
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
-    let pool = parts.into_iter().collect::<Option<Vec<_>>>()?.join("-");
+    let pool = hyphened(&digits)?;
     // Its size is learnt.
     Some(FileIdentity::Lu { pool, number, bytes: 0 })
 }

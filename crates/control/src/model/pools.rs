@@ -565,7 +565,13 @@ fn uuid(name: &str, fresh: u64) -> String {
     // Version 4, as RFC 9562 marks it.
     let (first, second) = (first & !0xf000 | 0x4000, second & !(3 << 62) | 1 << 63);
     let text = format!("{first:016x}{second:016x}");
-    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+    hyphened(&text).expect("32 digits")
+}
+
+/// A UUID of 32 digits, as it is written.
+pub(super) fn hyphened(digits: &str) -> Option<String> {
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
+    Some(parts.into_iter().collect::<Option<Vec<_>>>()?.join("-"))
 }
 
 #[cfg(test)]

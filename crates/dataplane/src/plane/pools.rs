@@ -455,7 +455,7 @@ impl OpenPool {
                 MemberState::Returning => PvState::Resyncing,
                 MemberState::In | MemberState::Leaving | MemberState::Gone => PvState::Active,
             },
-            traffic: Some(seen::traffic(&pv.traffic)),
+            traffic: Some(pv.traffic),
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
             number: lu.lu,

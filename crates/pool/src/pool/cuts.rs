@@ -437,7 +437,8 @@ impl Pool {
             let chunks = match layer.flags & 1 {
                 1 => layer.vchunk,
                 _ => records.iter().find(is_head).map_or(0, |head| {
-                    self.reserve_of(head.lu).min(layer.vchunk).saturating_sub(self.left_of(head.lu))
+                    let left = self.left_in(self.space_of(head.lu));
+                    self.reserve_of(head.lu).min(layer.vchunk).saturating_sub(left)
                 }),
             };
             if chunks == 0 {

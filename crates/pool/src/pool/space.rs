@@ -154,8 +154,7 @@ impl Pool {
         let one = Promised { tier, legs, chunks: 1 };
         // What is set aside for it is its own, that of a reserve as far as thick LUs do not need it.
         let own = self.sets_aside(key.0, lu)
-            || self.reserved().any(|(space, ..)| space == key.0)
-                && self.has_room_beside(self.set_aside_for_good(tier), one);
+            || self.left_in(key.0) > 0 && self.has_room_beside(self.set_aside_for_good(tier), one);
         // Who comes later waits behind those who wait, and all behind what is set aside.
         let waits = match slowed {
             true => self.full.waits(tier) || self.allowed(tier) == Some(0),
@@ -458,9 +457,8 @@ impl Pool {
         self.reserves.get(&lu).copied().unwrap_or(0)
     }
 
-    /// What of it is set aside now.
-    pub(super) fn left_of(&self, lu: u32) -> u32 {
-        let space = self.space_of(lu);
+    /// What of a reserve is set aside now for what is written to this space.
+    pub(super) fn left_in(&self, space: u32) -> u32 {
         self.reserved().find(|(of, ..)| *of == space).map_or(0, |(_, _, left)| left)
     }
 

@@ -2,7 +2,7 @@
 
 use super::mirror::{returns, wait_for};
 use super::*;
-use crate::Traffic;
+use spec::Traffic;
 
 const MIB: u64 = 1 << 20;
 

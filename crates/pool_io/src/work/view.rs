@@ -10,7 +10,7 @@ use pool::format::MemberState;
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
-use crate::traffic::Traffic;
+use spec::Traffic;
 
 /// While chunks change all the time the account is made so that it takes one part in so many of the time, and at least so often.
 const SHARE: u32 = 20;

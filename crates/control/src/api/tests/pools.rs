@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::server::Told;
-use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, TrafficStatus};
+use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, Traffic};
 use spec::{FullLuSpec, FullSpec};
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ async fn how_full_a_pool_is_is_told_to_prometheus_and_that_it_is_full_to_whoever
             state: PvState::Active,
             ..PvStatus::default()
         };
-        let busy = TrafficStatus {
+        let busy = Traffic {
             in_flight: 3,
             reads: 40,
             writes: 20,

@@ -7,7 +7,7 @@ use crate::model::files::Made;
 use crate::model::home;
 use crate::server::shared::Server;
 use fabric::attribute::{Attributes, Object};
-use protocol::message::{LayoutSpec, LayoutStatus, Status, TrafficStatus};
+use protocol::message::{LayoutSpec, LayoutStatus, Status, Traffic};
 use protocol::stats::{Latency, QueueCounter, QueueSnapshot, Snapshot};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
@@ -36,10 +36,9 @@ pub struct PvTrafficView {
 }
 
 impl PvTrafficView {
-    pub(super) fn of(status: &TrafficStatus) -> PvTrafficView {
-        let TrafficStatus { in_flight, reads, writes, others, read_bytes, written_bytes, .. } =
-            *status;
-        let TrafficStatus { took_ns, errors, .. } = *status;
+    pub(super) fn of(status: &Traffic) -> PvTrafficView {
+        let Traffic { in_flight, reads, writes, others, read_bytes, written_bytes, .. } = *status;
+        let Traffic { took_ns, errors, .. } = *status;
         PvTrafficView {
             in_flight,
             reads,

@@ -1,14 +1,8 @@
-//! What goes on at PVs of pools, and how LUs lie on them.
+//! How LUs lie on the PVs of pools.
 
 use super::CHUNK;
-use pool_io::{PoolError, PoolHandle, Traffic};
-use protocol::message::{LayoutStatus, OnPv, TrafficStatus};
-
-pub(super) fn traffic(of: &Traffic) -> TrafficStatus {
-    let Traffic { in_flight, reads, writes, others, read_bytes, written_bytes, .. } = *of;
-    let Traffic { took_ns, errors, .. } = *of;
-    TrafficStatus { in_flight, reads, writes, others, read_bytes, written_bytes, took_ns, errors }
-}
+use pool_io::{PoolError, PoolHandle};
+use protocol::message::{LayoutStatus, OnPv};
 
 /// How an LU lies; nothing if there is no such LU.
 pub(super) fn layout(pool: &PoolHandle, lu: u32) -> Result<Option<LayoutStatus>, PoolError> {
