@@ -535,6 +535,8 @@ impl Work {
         self.changed |= !keys.is_empty();
         if self.durable != self.core.durable() {
             self.durable = self.core.durable();
+            // A chunk counts once its record is in a block of the journal, which may be long after it was touched.
+            self.changed = true;
             keys.append(&mut self.unsettled);
         }
         for (lu, vchunk) in keys {

@@ -123,6 +123,36 @@ fn a_pv_that_hangs_delays_nothing_on_others_of_its_pool() {
     bench.close();
 }
 
+/// A chunk counts once its record is in a block of the journal, and that may be long after it was written to.
+#[test]
+fn what_is_allocated_is_told_also_where_the_journal_is_slower_than_the_data() {
+    if !is_root("a disk that hangs below a pool") {
+        return;
+    }
+    let pools = Pools::start().expect("a thread");
+    // Its journal is on both, and every other chunk of the LU is on the first.
+    let mut place = Place::new(false, &[30]);
+    let disk = Disk::new(9 * CHUNK_BYTES);
+    place.spec.pvs.push(disk.path());
+    let pool = place.open(&pools);
+    let (lu, _) = new_lu(&pool, 8 * CHUNK_BYTES);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    disk.hold(Kind::Write);
+    let buf = bench.buf(0, 512);
+    bench.start(WRITE, 0, 512, &[buf]);
+    disk.wait_held(Kind::Write, 1);
+    bench.start(WRITE, 2 * CHUNK_BYTES, 512, &[buf]);
+    // What is told is made anew within this time of a change, and that is too early here.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(pool.view().lus[0].allocated, 1);
+    disk.release(Kind::Write);
+    while let Some((_, result)) = bench.finished() {
+        assert_eq!(result, Ok(()));
+    }
+    comes(2, || pool.view().lus[0].allocated);
+    bench.close();
+}
+
 /// At the first read, in the middle of what is read, and while the pool takes itself up: other pools are served meanwhile, and open.
 #[test]
 fn a_pv_that_hangs_while_its_pool_is_opened_delays_no_other_pool() {
