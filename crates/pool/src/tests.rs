@@ -4,6 +4,7 @@
 //! an oracle that knows what was answered and what was flushed.
 
 mod activity;
+mod alone;
 mod asked;
 mod checks;
 mod coalesce;

@@ -50,6 +50,9 @@ pub enum NotOpened {
     /// PVs are not there, or have no whole copy of the superblock.
     #[error("of the PVs of the pool {0:?} are not there: look for the disks or their paths")]
     Missing(Vec<Uuid>),
+    /// PVs are not there, and the others have all that is needed; but nobody who is there knows whether those went on alone ([`Policy::alone`]).
+    #[error("the PVs {0:?} are not there, and may have gone on without those that are")]
+    Undecided(Vec<Uuid>),
     /// PVs are older copies of themselves, and cannot be done without.
     #[error(
         "the PVs {0:?} are older copies of themselves, from before the pool was last written to: give them as they were, or restore all PVs as they were at one time"
@@ -171,13 +174,17 @@ impl Pool {
             }
             loaded => loaded?,
         }
+        let can = may_be_away(superblock, &tables, &away);
         // Of what was lost it is known that it did not go on alone.
-        if !may_be_away(superblock, &tables, &(&missing - &lost), &away) {
+        if !can || !policy.alone && may_be_ahead(superblock, &(&missing - &lost)) {
             return match shadow.filter(|_| missing.is_empty() && unfit.is_empty()) {
                 // Members have changed since it was lost, and it cannot be done without.
                 Some(shadow) => {
                     let shadow = shadow.with_all();
                     Pool::open_without(source, server, Some(&shadow), without, policy)
+                }
+                None if can && older.is_empty() => {
+                    Err(NotOpened::Undecided(uuids(superblock, &missing)))
                 }
                 None => Err(refused()),
             };
@@ -393,20 +400,17 @@ fn uuids(superblock: &Superblock, pvs: &BTreeSet<u16>) -> Vec<Uuid> {
     pvs.iter().map(|pv| superblock.members[usize::from(*pv)].pv).collect()
 }
 
-/// Whether the pool goes on without those that are away: all that LUs have there is elsewhere, of the copies of the journal more than half are on PVs that are not missing, and those that are
-/// missing were not enough for the pool to have gone on with them alone.
-fn may_be_away(
-    superblock: &Superblock,
-    tables: &Tables,
-    missing: &BTreeSet<u16>,
-    away: &BTreeSet<u16>,
-) -> bool {
+/// Whether the pool can do without those that are away: all that LUs have there is elsewhere, and so is the journal.
+fn may_be_away(superblock: &Superblock, tables: &Tables, away: &BTreeSet<u16>) -> bool {
+    let spare = || away.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
+    away.is_empty() || spare() && !Pool::journals(superblock).is_subset(away)
+}
+
+/// Whether those that are missing may have been enough for the pool to have gone on with them alone: half of the copies of the journal are there, or a whole failure group is.
+fn may_be_ahead(superblock: &Superblock, missing: &BTreeSet<u16>) -> bool {
     let journals = Pool::journals(superblock);
     let there = journals.difference(missing).count();
-    let spare = away.iter().all(|pv| Pool::is_spare(tables, superblock, *pv));
-    let most = missing.is_empty() || 2 * there > journals.len();
-    away.is_empty()
-        || spare && !journals.is_subset(away) && most && !was_enough(superblock, missing)
+    !missing.is_empty() && (2 * there <= journals.len() || was_enough(superblock, missing))
 }
 
 /// Whether a failure group is missing as a whole that may have lost all others since, and nobody who is there knows.

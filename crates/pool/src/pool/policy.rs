@@ -21,6 +21,8 @@ pub struct Policy {
     pub mends: usize,
     /// Blocks of chunks that move or miss a leg are copied when the shell lets them ([`Pool::let_copy`]), and not at once.
     pub paced: bool,
+    /// The pool is opened also without PVs that may have gone on alone: whoever wants that says that they have not, or gives up what they answered since.
+    pub alone: bool,
 }
 
 impl Default for Policy {
@@ -33,6 +35,7 @@ impl Default for Policy {
             held_parts: 512,
             mends: 1024,
             paced: false,
+            alone: false,
         }
     }
 }

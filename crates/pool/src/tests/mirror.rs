@@ -319,7 +319,7 @@ fn what_is_written_without_a_failure_group_has_room_there() {
 fn a_pool_is_opened_without_a_pv_by_a_majority_alone() {
     let [one, two] = [1, 2].map(|number| Uuid([number; 16]));
     let missing = |world: &World, pv| match open_without(world, pv) {
-        Err(NotOpened::Missing(pvs)) => pvs,
+        Err(NotOpened::Undecided(pvs)) => pvs,
         other => panic!("{:?}", other.map(|_| ())),
     };
     let mut world = world_of("two");
@@ -532,6 +532,12 @@ fn two_legs_that_went_on_apart_are_refused() {
     assert!(!are_told_apart(Some(Rule::SeenBefore), 3), "that is what the rule is for");
 }
 
+/// All that a PV has.
+pub(super) fn pages_of(world: &World, pv: u16) -> Pages {
+    let pages = world.disks.now().iter().filter(|((of, _), _)| *of == pv);
+    pages.map(|(key, page)| (*key, page.clone())).collect()
+}
+
 fn are_told_apart(broken: Option<Rule>, kills: u32) -> bool {
     let side = |lost, kills| {
         let mut world = world_of("two");
@@ -546,12 +552,8 @@ fn are_told_apart(broken: Option<Rule>, kills: u32) -> bool {
         world
     };
     let (mut first, second) = (side(1, kills), side(0, 0));
-    let of = |world: &World, pv| -> Pages {
-        let pages = world.disks.now().iter().filter(|((of, _), _)| *of == pv);
-        pages.map(|(key, page)| (*key, page.clone())).collect()
-    };
-    let mut both = of(&first, 0);
-    both.extend(of(&second, 1));
+    let mut both = pages_of(&first, 0);
+    both.extend(pages_of(&second, 1));
     let Err(NotOpened::NotChosen(NotChosen::Fork { first: one, second: other, .. })) =
         Pool::open(&mut Image::new(&both), SERVER, None, POLICY)
     else {
@@ -560,7 +562,7 @@ fn are_told_apart(broken: Option<Rule>, kills: u32) -> bool {
     let mut sides = [one, other];
     sides.sort();
     assert_eq!(sides, [1, 2].map(|number| vec![Uuid([number; 16])]));
-    first.disks.replace(1, of(&second, 1));
+    first.disks.replace(1, pages_of(&second, 1));
     let returns = first.bring_back().unwrap();
     first.rest();
     assert_eq!(first.faults.get(&returns), Some(&Fault::Forked));

@@ -26,6 +26,7 @@ pub(super) const POLICY: Policy = Policy {
     held_parts: 1,
     mends: 2,
     paced: true,
+    alone: false,
 };
 
 /// A generator of numbers that is the same everywhere.
@@ -100,7 +101,7 @@ impl World {
         oracle: Oracle,
         broken: Option<Rule>,
     ) -> Result<World, NotOpened> {
-        World::open_without(pages, oracle, broken, None)
+        World::open_without(pages, oracle, broken, None, POLICY)
     }
 
     pub(super) fn open_without(
@@ -108,10 +109,11 @@ impl World {
         mut oracle: Oracle,
         broken: Option<Rule>,
         lost: Option<u16>,
+        policy: Policy,
     ) -> Result<World, NotOpened> {
         oracle.power_failed();
         let mut source = Image::new(&pages).without(lost);
-        let mut pool = Pool::open(&mut source, SERVER, None, POLICY)?;
+        let mut pool = Pool::open(&mut source, SERVER, None, policy)?;
         pool.broken = broken;
         let mut world = World {
             pool,
@@ -609,7 +611,10 @@ impl World {
         let (shadow, broken) = (self.shadow(), self.pool.broken);
         let mut source = Image::new(self.disks.now()).without(self.lost);
         let mut opened = Pool::open(&mut source, SERVER, Some(&shadow), POLICY);
-        if self.lost.is_some() && matches!(opened, Err(NotOpened::Missing(_))) {
+        let needed = |error: &NotOpened| {
+            matches!(error, NotOpened::Missing(_) | NotOpened::Undecided(_))
+        };
+        if self.lost.is_some() && opened.as_ref().is_err_and(needed) {
             // It has to be there again first.
             self.lost = None;
             let mut source = Image::new(self.disks.now());
