@@ -254,6 +254,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Scrub(_) => (20, "scrub storage pools"),
         Request::Copy(_) => (24, "import and export LUs"),
         Request::Layout(_) => (24, "say how an LU lies on its PVs"),
+        Request::PutPool(spec) if spec.alone => {
+            (24, "open storage pools by one failure group alone")
+        }
         Request::PutPool(spec) if spec.full != FullSpec::default() => {
             (24, "set space aside, slow writes, or let them fail where a pool is full")
         }

@@ -37,11 +37,8 @@ use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
 use carry::{Undone, granted, taken};
 use fabric::attribute::Object;
-use lasting::{Copied, Detached, Laid, RolledBack, Scrubbed};
-use protocol::message::{
-    Account, Changes, CopySpec, DetachSpec, Failure, LayoutSpec, Reply, Request, RollbackSpec,
-    ScrubSpec, Selection, TraceReport, TraceSpec,
-};
+use lasting::Answered;
+use protocol::message::{Account, Changes, Reply, Request, Selection};
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::planted;
 use protocol::socket::FrameError;
@@ -77,18 +74,10 @@ enum Command {
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
     /// The high-water marks of an adapter, or of a port, begin again.
     ResetMarks(Object, String, Answer<Result<(), ApiError>>),
-    /// Frames of a network are watched.
-    Trace(TraceSpec, Answer<Traced>),
-    /// An LU is rolled back.
-    Rollback(RollbackSpec, Answer<RolledBack>),
-    /// A pool is scrubbed.
-    Scrub(ScrubSpec, Answer<Scrubbed>),
-    /// How an LU lies on PVs is asked for.
-    Layout(LayoutSpec, Answer<Laid>),
-    /// An LU is detached.
-    Detach(DetachSpec, Answer<Detached>),
-    /// An LU comes from a file or goes into one.
-    Copy(CopySpec, Option<OwnedFd>, Answer<Copied>),
+    /// It is asked for this, maybe with a file.
+    Ask(Box<Request>, Option<OwnedFd>, Answer<Answered>),
+    /// A pool that is wanted is opened now, if need be by one failure group alone.
+    OpenPool { name: String, alone: bool, done: Answer<Answered> },
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -98,9 +87,6 @@ enum Command {
     /// There is nobody at its socket, perhaps since its file was removed.
     Unreachable,
 }
-
-/// What has happened to frames, or why that is not told.
-type Traced = Result<Result<TraceReport, Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -232,12 +218,6 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
-    /// Begins to watch frames of a network, or goes on.
-    pub async fn trace(&self, spec: TraceSpec) -> Traced {
-        let command = |done| Command::Trace(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
-    }
-
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -347,31 +327,18 @@ impl SupervisorThread {
                 self.taken.add(&taken(&self.wanted, &wanted, &about));
                 self.about.append(&mut about);
                 (self.wanted, self.spec) = (*wanted, spec);
-                (self.retry_in, self.look_in) = (RETRY.0, LOOK.0);
-                self.bring_about();
+                self.tries_again();
                 let (failures, opening) = self.shown();
                 let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
             Command::ResetMarks(object, name, done) => {
                 let _ = done.send(self.reset_marks(object, name));
             }
-            Command::Trace(spec, done) => {
-                let _ = done.send(self.trace(spec));
+            Command::Ask(request, file, done) => {
+                let _ = done.send(self.asked(&request, file.as_ref()));
             }
-            Command::Rollback(spec, done) => {
-                let _ = done.send(self.rollback(spec));
-            }
-            Command::Scrub(spec, done) => {
-                let _ = done.send(self.scrub(spec));
-            }
-            Command::Layout(spec, done) => {
-                let _ = done.send(self.layout(spec));
-            }
-            Command::Detach(spec, done) => {
-                let _ = done.send(self.detach(spec));
-            }
-            Command::Copy(spec, file, done) => {
-                let _ = done.send(self.copy(spec, file));
+            Command::OpenPool { name, alone, done } => {
+                let _ = done.send(self.open_pool(name, alone));
             }
             Command::Restart(done) => {
                 self.shut_down();
@@ -428,15 +395,6 @@ impl SupervisorThread {
         }
     }
 
-    fn trace(&mut self, spec: TraceSpec) -> Traced {
-        match self.ask(&Request::Trace(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Trace(report)) => Ok(Ok(report)),
-            Some(_) => Ok(Ok(TraceReport::default())),
-            None => Err(gone()),
-        }
-    }
-
     /// What could not be done, and what is being opened.
     fn shown(&self) -> (BTreeMap<Subject, ApiError>, BTreeMap<Subject, ApiError>) {
         let view = lock(&self.view);
@@ -453,6 +411,12 @@ impl SupervisorThread {
             format!("data plane `{}` is not running: {trouble}", self.spec.name),
         )
         .help("see `trunkline status`; it is started again by itself"))
+    }
+
+    /// What is wanted is brought about, and what failed is tried again soon.
+    fn tries_again(&mut self) {
+        (self.retry_in, self.look_in) = (RETRY.0, LOOK.0);
+        self.bring_about();
     }
 
     /// Connects if need be and allowed by now, then makes the data plane what it shall be.

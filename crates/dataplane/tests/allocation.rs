@@ -177,14 +177,7 @@ fn run_lu(shares: bool) {
         pvs: vec![pv],
         shadow: memory.path().join("shadow"),
         fresh: true,
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        full: spec::FullSpec::default(),
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
+        ..PoolSpec::default()
     };
     server.must(Request::PutPool(pool.clone()));
     let mut spec = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });

@@ -10,7 +10,8 @@ use pool::format::{
     Superblock, Uuid,
 };
 use pool::{
-    NewPv, NotOpened, Policy, Pool, ReadFailed, Shadow as Left, Source, choose, make, superblocks,
+    NewPv, NotChosen, NotOpened, Policy, Pool, ReadFailed, Shadow as Left, Source, choose, make,
+    superblocks,
 };
 use spec::PoolSpec;
 
@@ -87,7 +88,7 @@ pub(crate) fn open(
         (epoch, Left::of(owner.server, of.0, of.1, of.2, shadow.lost()), parts)
     });
     let known = left.as_ref().map(|(_, left, _)| left);
-    let policy = Policy { layers: true, paced: true, ..Policy::default() };
+    let policy = Policy { layers: true, paced: true, alone: spec.alone, ..Policy::default() };
     // Those that are there, and on which something else failed than to read their superblocks.
     let mut without = BTreeSet::new();
     for (number, at) in (0..).zip(&order) {
@@ -119,6 +120,15 @@ pub(crate) fn open(
                 }
             }
             NotOpened::Missing(_) => return Err(first(absent, told)),
+            NotOpened::Undecided(_) => {
+                let PoolError { what, .. } = first(absent, told);
+                let what = format!("{what}; it may have gone on without those that are there");
+                let help = format!(
+                    "put it back; if it has not gone on, or what it answered since may be lost: `trunkline pool open {} --force`",
+                    spec.name
+                );
+                return Err(PoolError::new(what, help));
+            }
             _ => return Err(told),
         }
     };
@@ -394,7 +404,30 @@ fn in_order(
         let known = copies.into_iter().filter_map(|(must, copy)| must.then_some(copy));
         choose(&known.collect::<Vec<_>>()).map_err(|_| error)
     });
-    let superblock = chosen.map_err(|error| plain(error.to_string()))?.superblock;
+    let superblock = match chosen {
+        Ok(chosen) => chosen.superblock,
+        Err(NotChosen::Fork { first, second, .. }) => {
+            let side = |side: &[Uuid]| {
+                let its = pvs
+                    .iter()
+                    .zip(&whose)
+                    .filter(|(_, pv)| pv.is_some_and(|pv| side.contains(&pv)));
+                let paths: Vec<String> =
+                    its.map(|(of, _)| of.pv.path.display().to_string()).collect();
+                paths.join(", ")
+            };
+            let what = format!(
+                "the pool was written to on two sides apart from each other, by {} and by {}",
+                side(&first),
+                side(&second)
+            );
+            return Err(PoolError::new(
+                what,
+                "decide which side's changes are given up, and take the PVs of that side away, or overwrite their first 4096 bytes (the guide: storage pools, two sides)",
+            ));
+        }
+        Err(error) => return Err(plain(error.to_string())),
+    };
     let mut order = Vec::new();
     for member in &superblock.members {
         let at = whose.iter().position(|pv| *pv == Some(member.pv));

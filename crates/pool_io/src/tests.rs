@@ -60,14 +60,7 @@ impl Place {
             pvs,
             shadow: memory.path().join("shadow"),
             fresh: true,
-            mirror: Vec::new(),
-            tiers: Vec::new(),
-            placed: Vec::new(),
-            full: FullSpec::default(),
-            joining: Vec::new(),
-            leaving: Vec::new(),
-            doomed: Vec::new(),
-            snapshots: Vec::new(),
+            ..PoolSpec::default()
         };
         Place { folder, memory, spec }
     }

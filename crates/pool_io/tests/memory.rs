@@ -6,7 +6,7 @@ use block::conformance::TestBench;
 use block::{Here, OpKind, Volume, VolumeSpec, Wait};
 use memory::IoBuf;
 use pool_io::{PoolHandle, Pools};
-use spec::{FullSpec, LuSpec, PoolSpec};
+use spec::{LuSpec, PoolSpec};
 
 const CHUNK: u64 = 64 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
@@ -24,14 +24,7 @@ fn pool(pools: &Pools, folder: &Path, chunks: u64) -> PoolHandle {
         pvs: vec![pv],
         shadow: folder.join("shadow"),
         fresh: true,
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        full: FullSpec::default(),
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
+        ..PoolSpec::default()
     };
     let opened = pools.open(&Here, None, &spec, &mut |_| ());
     opened.unwrap_or_else(|error| panic!("{error}"))

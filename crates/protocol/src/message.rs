@@ -37,7 +37,7 @@ pub const VERSION: u32 = 2;
 /// ([`UplinkSpec::thread`]).
 /// 21: checksums of LUs ([`spec::LuSpec::checksums`]), and what would be copied after a crash ([`PoolStatus::after_crash_bytes`]).
 /// 22: losses that are made up for ([`crate::opener::Opener::made_up_for`]).
-/// 24: what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
+/// 24: a pool that is opened by one failure group alone ([`PoolSpec::alone`]); what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
 /// ([`LuStatus::paused`]); [`Request::Copy`].
 pub const MINOR: u32 = 24;

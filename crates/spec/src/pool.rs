@@ -28,6 +28,9 @@ pub struct PoolSpec {
     /// It was never open: it is made, on PVs that hold nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: bool,
+    /// It is opened also where a failure group is missing that may have gone on alone. It counts while it is opened; of a pool that is open it says nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alone: bool,
     /// Those of its PVs that were never in it, as far as is known: what is not of the pool there is added to it, if it holds nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joining: Vec<PathBuf>,

@@ -206,6 +206,21 @@ pub(super) async fn scrub(
     Ok(Json(server.scrub_pool(name, dry_run, wait).await?.into()))
 }
 
+/// A storage pool that is not open is opened now, or it is said why not.
+///
+/// With `force` also one of which a whole failure group is missing that may have gone on without the PVs that are there: what it answered since is lost, and if it did, it does not return.
+#[utoipa::path(post, path = "/v1/pools/{name}/open", tag = "pool", operation_id = "open_pool",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the storage pool")),
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn open_pool(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let ChangeOptions { dry_run, allow, .. } = query.options();
+    Ok(Json(server.open_pool(&name, allow.force, dry_run).await?.into()))
+}
+
 /// A file that an LU comes from.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -471,6 +471,7 @@ pub(super) fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Share
             placed: tiers::placed_lus(desired, name),
             full: full(desired, (name, set)),
             fresh: kept.is_none_or(|kept| !kept.made),
+            alone: false,
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
             snapshots: kept
                 .into_iter()

@@ -20,13 +20,14 @@ pub use seen::{LuLayoutView, LuOnPvView, LuTrafficView, LuWaitsView, PvTrafficVi
 pub use tiers::TierView;
 
 use super::shared::{Done, Server};
-use super::snapshots::FrozenLuView;
+use super::snapshots::{FrozenLuView, until_over};
+use super::trace::refusal;
 use crate::error::{ApiError, Code};
 use crate::model::pools::{lus_in, why_away};
 use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::units::percent;
 use protocol::message::{PoolStatus, ProgressStatus, PvState};
 use serde::{Deserialize, Serialize};
@@ -203,6 +204,44 @@ pub struct LuView {
 }
 
 impl Server {
+    /// Opens a pool now, or says why that cannot be done; with `force` also by one failure group alone, where nobody knows whether the other went on. It waits for the PVs.
+    ///
+    /// # Errors
+    ///
+    /// There is no such pool, it has one failure group, or it cannot be opened.
+    pub async fn open_pool(
+        &self,
+        name: &str,
+        force: bool,
+        dry_run: bool,
+    ) -> Result<Done, ApiError> {
+        let desired = self.desired();
+        let set = desired[Object::Pool].get(name);
+        let set = set.ok_or_else(|| self.not_found(Object::Pool, name))?;
+        if force && !attr::pool::MIRROR.is_set(set) {
+            let what = format!("pool `{name}` has one failure group, all of which it needs");
+            return Err(ApiError::invalid(what).help("bring its PVs back: it is opened then"));
+        }
+        let home = home(set);
+        let supervisor = self.supervisors().get(home).cloned();
+        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        if supervisor.view().pools.contains_key(name) {
+            return Ok(Done::default());
+        }
+        let opened = Change::live(
+            Object::Pool,
+            name,
+            "state",
+            Some("not open".to_owned()),
+            "open".to_owned(),
+        );
+        let done = Done { changes: vec![opened], ..Done::default() };
+        if !dry_run {
+            until_over(|| supervisor.open_pool(name, force)).await?.map_err(refusal)?;
+        }
+        Ok(done)
+    }
+
     /// Removes LUs of a pool that are nobody's, by their numbers.
     ///
     /// # Errors

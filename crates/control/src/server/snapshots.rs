@@ -179,14 +179,23 @@ impl Server {
     ) -> Result<(), ApiError> {
         let supervisor = self.supervisors().get(home).cloned();
         let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
-        loop {
-            let Err(failure) = supervisor.rollback(spec.clone()).await? else { return Ok(()) };
-            if failure.code == FailureCode::Opening {
-                tokio::time::sleep(LOOK).await;
-                continue;
-            }
+        let over = until_over(|| supervisor.rollback(spec.clone())).await?;
+        over.map_err(|failure| {
             let message = format!("snapshot `{snapshot}`: {}", failure.message);
-            return Err(refusal(Failure { message, ..failure }));
+            refusal(Failure { message, ..failure })
+        })
+    }
+}
+
+/// Asks a data plane until what it does by itself is over.
+pub(super) async fn until_over<F>(ask: impl Fn() -> F) -> Result<Result<(), Failure>, ApiError>
+where
+    F: Future<Output = Result<Result<(), Failure>, ApiError>>,
+{
+    loop {
+        match ask().await? {
+            Err(failure) if failure.code == FailureCode::Opening => tokio::time::sleep(LOOK).await,
+            over => return Ok(over),
         }
     }
 }

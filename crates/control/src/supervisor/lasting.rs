@@ -1,98 +1,103 @@
-//! What data planes do with pools and LUs by themselves, and are asked again for until it is over; and what they say of one when they are asked.
+//! What a data plane is asked for beside what it is to have: what it does by itself with pools and LUs, for which it is asked again until it is over, and what it tells of one thing.
 
 use super::{Command, Supervisor, SupervisorThread, gone};
 use crate::error::ApiError;
 use protocol::message::{
-    CopySpec, CopyStatus, DetachSpec, Failure, LayoutSpec, LayoutStatus, ProgressStatus, Reply,
-    Request, RollbackSpec, ScrubSpec, ScrubStatus,
+    CopySpec, CopyStatus, DetachSpec, Failure, FailureCode, LayoutSpec, LayoutStatus,
+    ProgressStatus, Reply, Request, RollbackSpec, ScrubSpec, ScrubStatus, TraceReport, TraceSpec,
 };
+use spec::PoolSpec;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// How far a copy of an LU from a file or into one is, or what became of it.
-pub(super) type Copied = Result<Result<CopyStatus, Failure>, ApiError>;
-
-/// What became of a rollback so far.
-pub(super) type RolledBack = Result<Result<(), Failure>, ApiError>;
-
-/// How far a scrub is, or what became of it.
-pub(super) type Scrubbed = Result<Result<ScrubStatus, Failure>, ApiError>;
-/// How an LU lies on the PVs of its pool.
-pub(super) type Laid = Result<Result<LayoutStatus, Failure>, ApiError>;
-/// How far the detaching of an LU is; none when it is done.
-pub(super) type Detached = Result<Result<Option<ProgressStatus>, Failure>, ApiError>;
+/// What a data plane answered, or refused; or why it was not asked.
+type Asked<T> = Result<Result<T, Failure>, ApiError>;
+/// … to anything.
+pub(super) type Answered = Asked<Reply>;
 
 impl Supervisor {
+    /// Begins to watch frames of a network, or goes on.
+    pub async fn trace(&self, spec: TraceSpec) -> Asked<TraceReport> {
+        let answered = self.ask(Request::Trace(spec), None).await?;
+        let report =
+            |reply| if let Reply::Trace(report) = reply { report } else { Default::default() };
+        Ok(answered.map(report))
+    }
+
     /// Rolls an LU back, or asks what became of that.
-    pub async fn rollback(&self, spec: RollbackSpec) -> RolledBack {
-        let command = |done| Command::Rollback(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    pub async fn rollback(&self, spec: RollbackSpec) -> Asked<()> {
+        Ok(self.ask(Request::Rollback(spec), None).await?.map(drop))
     }
 
     /// Scrubs a pool, or has that end, or asks how far it is.
-    pub async fn scrub(&self, spec: ScrubSpec) -> Scrubbed {
-        let command = |done| Command::Scrub(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    pub async fn scrub(&self, spec: ScrubSpec) -> Asked<ScrubStatus> {
+        let answered = self.ask(Request::Scrub(spec), None).await?;
+        of_kind(answered, |reply| if let Reply::Scrub(now) = reply { Some(*now) } else { None })
     }
 
     /// Asks how an LU lies on the PVs of its pool.
-    pub async fn layout(&self, spec: LayoutSpec) -> Laid {
-        let command = |done| Command::Layout(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    pub async fn layout(&self, spec: LayoutSpec) -> Asked<LayoutStatus> {
+        let answered = self.ask(Request::Layout(spec), None).await?;
+        of_kind(
+            answered,
+            |reply| if let Reply::Layout(layout) = reply { Some(*layout) } else { None },
+        )
     }
 
-    /// Detaches an LU, or has that stop, or asks how far it is.
-    pub async fn detach(&self, spec: DetachSpec) -> Detached {
-        let command = |done| Command::Detach(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    /// Detaches an LU, or has that stop, or asks how far it is; none when it is done.
+    pub async fn detach(&self, spec: DetachSpec) -> Asked<Option<ProgressStatus>> {
+        let answered = self.ask(Request::Detach(spec), None).await?;
+        let now = |reply| if let Reply::Progress(now) = reply { Some(now) } else { None };
+        Ok(answered.map(now))
     }
 
     /// Copies an LU from a file or into one, which comes with that, or has that end, or asks how far it is.
-    pub async fn copy(&self, spec: CopySpec, file: Option<OwnedFd>) -> Copied {
-        let command = |done| Command::Copy(spec, file, done);
+    pub async fn copy(&self, spec: CopySpec, file: Option<OwnedFd>) -> Asked<CopyStatus> {
+        let answered = self.ask(Request::Copy(spec), file).await?;
+        of_kind(answered, |reply| if let Reply::Copy(now) = reply { Some(*now) } else { None })
+    }
+
+    /// Opens a pool that is wanted, if need be by one failure group alone, or asks what became of that.
+    pub async fn open_pool(&self, name: &str, alone: bool) -> Asked<()> {
+        let command = |done| Command::OpenPool { name: name.to_owned(), alone, done };
+        let answered = self.interrupting(command).await.unwrap_or_else(|| Err(gone()));
+        Ok(answered?.map(drop))
+    }
+
+    async fn ask(&self, request: Request, file: Option<OwnedFd>) -> Answered {
+        let command = |done| Command::Ask(Box::new(request), file, done);
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 }
 
+/// The answer, where it is the one to what was asked.
+fn of_kind<T>(answered: Result<Reply, Failure>, kind: impl FnOnce(Reply) -> Option<T>) -> Asked<T> {
+    match answered {
+        Ok(reply) => kind(reply).map(Ok).ok_or_else(gone),
+        Err(failure) => Ok(Err(failure)),
+    }
+}
+
 impl SupervisorThread {
-    pub(super) fn copy(&mut self, spec: CopySpec, file: Option<OwnedFd>) -> Copied {
-        let file = file.as_ref().map(AsFd::as_fd);
-        match self.ask_with(&Request::Copy(spec), file.as_slice())? {
+    pub(super) fn asked(&mut self, request: &Request, file: Option<&OwnedFd>) -> Answered {
+        let file = file.map(AsFd::as_fd);
+        match self.ask_with(request, file.as_slice())? {
             Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Copy(now)) => Ok(Ok(*now)),
-            Some(_) | None => Err(gone()),
-        }
-    }
-
-    pub(super) fn rollback(&mut self, spec: RollbackSpec) -> RolledBack {
-        match self.ask(&Request::Rollback(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(_) => Ok(Ok(())),
+            Some(reply) => Ok(Ok(reply)),
             None => Err(gone()),
         }
     }
 
-    pub(super) fn scrub(&mut self, spec: ScrubSpec) -> Scrubbed {
-        match self.ask(&Request::Scrub(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Scrub(now)) => Ok(Ok(*now)),
-            Some(_) | None => Err(gone()),
+    pub(super) fn open_pool(&mut self, name: String, alone: bool) -> Answered {
+        let Some(spec) = self.wanted.pools.get(&name) else {
+            let message = format!("pool {name} is not wanted");
+            return Ok(Err(Failure { code: FailureCode::NotFound, message, help: None }));
+        };
+        let spec = PoolSpec { alone, ..spec.clone() };
+        let opened = self.asked(&Request::PutPool(spec), None)?;
+        if opened.is_ok() {
+            // What waits for it goes on.
+            self.tries_again();
         }
-    }
-
-    pub(super) fn layout(&mut self, spec: LayoutSpec) -> Laid {
-        match self.ask(&Request::Layout(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Layout(layout)) => Ok(Ok(*layout)),
-            Some(_) | None => Err(gone()),
-        }
-    }
-
-    pub(super) fn detach(&mut self, spec: DetachSpec) -> Detached {
-        match self.ask(&Request::Detach(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Progress(now)) => Ok(Ok(Some(now))),
-            Some(_) => Ok(Ok(None)),
-            None => Err(gone()),
-        }
+        Ok(opened)
     }
 }

@@ -175,6 +175,7 @@ impl Kit {
     }
 
     fn put(&self, mut spec: PoolSpec) -> Result<(), Failure> {
+        let alone = std::mem::take(&mut spec.alone);
         let open = self.state().pools.get(&spec.name).cloned();
         let was_open = open.is_some();
         let mut open = match open {
@@ -192,7 +193,7 @@ impl Kit {
                 open
             }
             None => {
-                let handle = self.open_pool(&spec)?;
+                let handle = self.open_pool(&PoolSpec { alone, ..spec.clone() })?;
                 // Those that are to leave were to before.
                 let pvs = handle.view().pvs.into_iter().map(|pv| pv.path);
                 let pvs = pvs.filter(|path| !spec.leaving.contains(path)).collect();

@@ -328,14 +328,7 @@ fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
         pvs: vec![pv.to_owned()],
         shadow: memory.path().join(name),
         fresh,
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        full: spec::FullSpec::default(),
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
+        ..PoolSpec::default()
     };
     let lu = |name: &str, of: &str, bytes: u64| {
         let mut spec = VolumeSpec::new(name, LuSpec { fresh: true, ..LuSpec::of(of) });

@@ -17,16 +17,9 @@ pub(super) fn pool_of(pvs: &[PathBuf], shadow: PathBuf) -> PoolSpec {
         uuid: "a1".repeat(16),
         server: "b2".repeat(16),
         pvs: pvs.to_vec(),
-        mirror: Vec::new(),
-        tiers: Vec::new(),
-        placed: Vec::new(),
-        full: spec::FullSpec::default(),
         shadow,
         fresh: true,
-        joining: Vec::new(),
-        leaving: Vec::new(),
-        doomed: Vec::new(),
-        snapshots: Vec::new(),
+        ..PoolSpec::default()
     }
 }
 

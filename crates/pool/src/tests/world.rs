@@ -611,9 +611,8 @@ impl World {
         let (shadow, broken) = (self.shadow(), self.pool.broken);
         let mut source = Image::new(self.disks.now()).without(self.lost);
         let mut opened = Pool::open(&mut source, SERVER, Some(&shadow), POLICY);
-        let needed = |error: &NotOpened| {
-            matches!(error, NotOpened::Missing(_) | NotOpened::Undecided(_))
-        };
+        let needed =
+            |error: &NotOpened| matches!(error, NotOpened::Missing(_) | NotOpened::Undecided(_));
         if self.lost.is_some() && opened.as_ref().is_err_and(needed) {
             // It has to be there again first.
             self.lost = None;

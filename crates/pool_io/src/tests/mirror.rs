@@ -269,6 +269,35 @@ fn a_pool_opens_without_a_pv_that_is_not_there_and_takes_it_back() {
         paths().for_each(|path| std::fs::rename(path.with_extension("aside"), path).unwrap());
     }
     place.open(&Pools::start().expect("a thread")).close();
+    // Unless somebody says that it did not; and where it did after all, both sides are named.
+    let mut goes_on_without = |gone: [usize; 2], says: bool| {
+        let paths = gone.map(|pv| place.spec.pvs[pv].clone());
+        for path in &paths {
+            std::fs::rename(path, path.with_extension("aside")).unwrap();
+        }
+        if says {
+            assert!(place.refused().contains("pool open p0 --force"), "{}", place.refused());
+        }
+        place.spec.alone = says;
+        let pools = Pools::start().expect("a thread");
+        let pool = place.open(&pools);
+        let lu = old_lu(&pool, CHUNK_BYTES, &identity);
+        let mut bench = TestBench::new(&*lu, MEMORY);
+        told.judge(&bench.read(0, 1 << 20).unwrap(), 9);
+        bench.close();
+        drop(lu);
+        pool.close();
+        place.spec.alone = false;
+        for path in &paths {
+            std::fs::rename(path.with_extension("aside"), path).unwrap();
+        }
+    };
+    goes_on_without([2, 3], true);
+    goes_on_without([2, 3], false);
+    goes_on_without([0, 1], true);
+    let refused = place.refused();
+    let [one, other, third, last] = [0, 1, 2, 3].map(|pv| place.spec.pvs[pv].display().to_string());
+    assert!(refused.contains(&format!("by {one}, {other} and by {third}, {last}")), "{refused}");
 }
 
 #[test]

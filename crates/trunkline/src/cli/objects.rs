@@ -63,6 +63,7 @@ pub(crate) enum Verb {
     ExportLu(Box<pools::ExportArgs>),
     /// Storage pools are read.
     ScrubPools(pools::DetachArgs),
+    OpenPool(pools::OpenArgs),
     /// A new LU of what a snapshot holds.
     CloneLu(NewArgs, String, Option<String>),
     Snapshot(SnapshotVerb),
@@ -111,6 +112,12 @@ Examples:
   trunkline operation cancel 12
   trunkline pool explain safe")]
     Scrub(super::pools::DetachArgs),
+    /// Open a storage pool that is not open now, or say why that cannot be done
+    #[command(after_help = "\
+Examples:
+  trunkline pool open safe
+  trunkline pool open safe --force")]
+    Open(super::pools::OpenArgs),
     /// Look at a pool that does not open any more by its PVs, which nobody may have open, and say what is left of it; with --write make its map again
     #[command(after_help = "\
 Examples:
@@ -419,6 +426,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
             PoolVerb::Top(args) => Verb::TopPools(args),
             PoolVerb::Check => Verb::CheckPools,
             PoolVerb::Scrub(args) => Verb::ScrubPools(args),
+            PoolVerb::Open(args) => Verb::OpenPool(args),
             PoolVerb::Rescue { pvs, write } => Verb::RescuePool(pvs, write),
         },
         Object::Snapshot => Verb::Snapshot(SnapshotVerb::from_arg_matches(matches)?),

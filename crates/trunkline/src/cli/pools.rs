@@ -137,6 +137,19 @@ pub(crate) struct DetachArgs {
     pub(crate) no_wait: bool,
 }
 
+/// A pool that is opened.
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Open it also where a whole failure group is missing that may have gone on elsewhere without the PVs that are there. What it answered since is lost; if it did, it does not return
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
 /// How a file keeps what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImageFormat {

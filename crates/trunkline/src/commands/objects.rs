@@ -10,7 +10,7 @@ use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
     SeaVerb, SnapshotVerb, TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
-use crate::cli::pools::DetachArgs;
+use crate::cli::pools::{DetachArgs, OpenArgs};
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -93,6 +93,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::ScrubPools(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "scrub")
+        }
+        Verb::OpenPool(OpenArgs { name, force, dry_run }) => {
+            act(global, object, &[name], How { dry_run, force, no_wait: false }, "open")
         }
         Verb::ImportLu(args) => images::import(global, *args),
         Verb::ExportLu(args) => images::export(global, *args),

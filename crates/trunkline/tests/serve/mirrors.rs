@@ -2,6 +2,7 @@
 
 use super::Server;
 use super::pools::{json, judge, kill_plane, load_of, pool, pv};
+use super::snapshots::refused;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -88,6 +89,39 @@ fn a_pv_that_is_away_takes_nothing_from_clients_and_gets_what_it_missed() {
     server.until("the end of it", |server| {
         server.ok("pool explain p0").contains("nothing is wrong with it")
     });
+}
+
+/// Of a pool that was closed with both its groups one is gone for good. Nobody but the administrator knows that it does not go on elsewhere.
+#[test]
+fn one_failure_group_is_opened_when_the_administrator_says_so() {
+    let server = Server::start(&[]);
+    let pvs = mirrored_pool(&server);
+    server.ok("lu create lu0 --pool p0 --size 128MiB");
+    let image = server.path("image");
+    std::fs::write(&image, vec![7; 1 << 20]).unwrap();
+    server.ok(&format!("lu import lu0 {}", image.display()));
+    server.ok("pool open p0");
+    away(&pvs[..2]);
+    server.kill_plane();
+    server.until("its pool to be refused", |server| state(server) == "failed");
+    let explained = server.ok("pool explain p0");
+    assert!(explained.contains("trunkline pool open p0 --force"), "{explained}");
+    refused(&server, "pool open p0", "may have gone on without");
+    server.ok("pool open p0 --force --dry-run");
+    assert_eq!(state(&server), "failed");
+    server.ok("pool open p0 --force");
+    assert_eq!(state(&server), "degraded");
+    server.until("its LU", |server| json(server, "lu show lu0 -o json")["state"] == "open");
+    server.ok(&format!("lu export lu0 {}", image.with_extension("out").display()));
+    assert!(std::fs::read(image.with_extension("out")).unwrap()[..1 << 20] == [7; 1 << 20]);
+    // Nobody has to say it again, and whoever was away returns.
+    server.kill_plane();
+    server.until("the same", |server| state(server) == "degraded");
+    back(&pvs[..2]);
+    server.until("both groups", |server| state(server) == "open");
+    server.ok(&format!("pool create p1 --pvs {}", pv(&server, "e", 12).display()));
+    refused(&server, "pool open p1 --force", "has one failure group");
+    refused(&server, "pool open p2 --force", "p2");
 }
 
 /// The data plane dies while its pool is degraded, and comes back with it.

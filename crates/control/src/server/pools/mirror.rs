@@ -2,10 +2,12 @@
 
 use super::{LuLayoutView, LuWaitsView, MovesView, PoolView, PvView};
 use crate::error::{ApiError, Code};
+use crate::model::home;
 use crate::model::pools::{groups, pool_of};
+use crate::reconcile::Subject;
 use crate::server::shared::Server;
 use crate::server::views::AnyView;
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::units::format_size;
 use protocol::message::{PoolStatus, PvState, PvStatus};
 use serde::{Deserialize, Serialize};
@@ -310,24 +312,31 @@ impl Server {
             view.space.as_ref().and_then(|space| space.degraded().or(space.warning.clone()));
         if let Some(reason) = view.reason.clone().filter(|reason| known.as_ref() != Some(reason)) {
             let (effect, remedy) = if view.space.is_some() {
-                (
-                    "Its LUs may not answer.",
-                    format!("See what came before it: `trunkline events --of {name}`."),
-                )
+                let remedy = format!("See what came before it: `trunkline events --of {name}`.");
+                ("Its LUs may not answer.", remedy)
             } else {
-                (
-                    "Its LUs wait, and so do their clients.",
-                    "It is tried again by itself.".to_owned(),
-                )
+                let help = self.help_for(name).map(|help| format!("{help}. "));
+                let remedy = format!("{}It is tried again by itself.", help.unwrap_or_default());
+                ("Its LUs wait, and so do their clients.", remedy)
             };
             let (effect, what) = (effect.to_owned(), reason);
             findings.insert(0, PoolFinding { what, pv: None, since_ms: None, effect, remedy });
         }
         findings.extend(view.space.iter().flat_map(|space| space.found(name, lu)));
         let failgrps = view.space.map(|space| space.failgrps).unwrap_or_default();
-        let copies = failgrps.len().max(1) as u32;
+        let desired = self.desired();
+        let mirrored =
+            desired[Object::Pool].get(name).is_some_and(|set| attr::pool::MIRROR.is_set(set));
+        let copies = 1 + u32::from(mirrored);
         let (pool, layout, waits) = (name.to_owned(), None, Vec::new());
         Ok(PoolExplanation { pool, lu: None, state, copies, failgrps, findings, layout, waits })
+    }
+
+    /// What mends that a pool is not open.
+    fn help_for(&self, pool: &str) -> Option<String> {
+        let desired = self.desired();
+        let view = self.supervisors().get(home(desired[Object::Pool].get(pool)?))?.view();
+        view.failures.get(&Subject::Pool(pool.to_owned()))?.help.clone()
     }
 
     /// Says the same for an LU.
