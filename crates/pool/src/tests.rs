@@ -13,6 +13,7 @@ mod disk;
 mod dismissals;
 mod full;
 mod growing;
+mod kept;
 mod layers;
 mod members;
 mod mirror;

@@ -29,7 +29,7 @@ fn look(world: &mut World) {
 }
 
 /// Two LUs on three PVs, of which some was written, and is quiet or not.
-fn setups() -> Vec<Setup> {
+pub(super) fn setups() -> Vec<Setup> {
     let begin = [create(3), create(2), write(A, 0, 12 * KIB), write(A, 70 * KIB, 4 * KIB)];
     let more = [third(), write(OTHER, 0, 4 * KIB), flush(A), flush(OTHER)];
     let mut world = pool([0, 1, 1], 12);
