@@ -207,6 +207,14 @@ pub fn frame(from: [u8; 6], to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
+/// The same frame in a VLAN; 1 is that of frames without a tag.
+pub fn tagged(mut frame: Vec<u8>, vid: u16) -> Vec<u8> {
+    if vid != 1 {
+        frame.splice(12..12, [[0x81, 0], vid.to_be_bytes()].concat());
+    }
+    frame
+}
+
 #[track_caller]
 pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(60);
