@@ -65,6 +65,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::import))
         .routes(routes!(verbs::export))
         .routes(routes!(verbs::check_seas))
+        .routes(routes!(verbs::sea_clients))
+        .routes(routes!(verbs::clear_sea_clients))
         .routes(routes!(verbs::check_pools))
         .routes(routes!(verbs::trace))
         .routes(routes!(operations::list))

@@ -35,6 +35,7 @@ pub(crate) mod shared;
 mod short;
 mod snapshots;
 mod stats_files;
+mod tallies;
 mod tell;
 mod trace;
 mod views;
@@ -59,5 +60,6 @@ pub use pools::{
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
 pub use snapshots::{FrozenLuView, SnapshotView};
+pub use tallies::{PassedView, SeaClientView, SeaClientsView, SeaTrunkView};
 pub use trace::{TraceEvent, TraceQuery, TraceView};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};

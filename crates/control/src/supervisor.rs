@@ -13,6 +13,7 @@
 mod ailing;
 mod backoff;
 mod carry;
+mod frames;
 mod lasting;
 mod process;
 mod pulse;
@@ -37,10 +38,11 @@ use crate::trail::{Kind, Trail};
 use crate::turns::{self, Attends};
 use carry::{Undone, granted, taken};
 use fabric::attribute::Object;
+use frames::{Tallied, Traced};
 use lasting::{Copied, Detached, Laid, RolledBack, Scrubbed};
 use protocol::message::{
-    Account, Changes, CopySpec, DetachSpec, Failure, LayoutSpec, Reply, Request, RollbackSpec,
-    ScrubSpec, Selection, TraceReport, TraceSpec,
+    Account, Changes, CopySpec, DetachSpec, LayoutSpec, Reply, Request, RollbackSpec, ScrubSpec,
+    Selection, TallySpec, TraceSpec,
 };
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::planted;
@@ -74,11 +76,16 @@ type Answer<T> = oneshot::Sender<T>;
 /// What a supervisor is asked.
 enum Command {
     /// This is what the data plane shall be from now on.
-    Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
+    Want {
+        wanted: Box<Wanted>,
+        spec: DataPlaneSpec,
+        done: Answer<Outcome>,
+    },
     /// The high-water marks of an adapter, or of a port, begin again.
     ResetMarks(Object, String, Answer<Result<(), ApiError>>),
     /// Frames of a network are watched.
     Trace(TraceSpec, Answer<Traced>),
+    Tallies(TallySpec, Answer<Tallied>),
     /// An LU is rolled back.
     Rollback(RollbackSpec, Answer<RolledBack>),
     /// A pool is scrubbed.
@@ -92,15 +99,15 @@ enum Command {
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
-    End { data_plane: bool, done: Answer<()> },
+    End {
+        data_plane: bool,
+        done: Answer<()>,
+    },
     /// The data plane of this generation hung up.
     Hangup(u64),
     /// There is nobody at its socket, perhaps since its file was removed.
     Unreachable,
 }
-
-/// What has happened to frames, or why that is not told.
-type Traced = Result<Result<TraceReport, Failure>, ApiError>;
 
 /// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
@@ -232,12 +239,6 @@ impl Supervisor {
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
-    /// Begins to watch frames of a network, or goes on.
-    pub async fn trace(&self, spec: TraceSpec) -> Traced {
-        let command = |done| Command::Trace(spec, done);
-        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
-    }
-
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -358,6 +359,9 @@ impl SupervisorThread {
             Command::Trace(spec, done) => {
                 let _ = done.send(self.trace(spec));
             }
+            Command::Tallies(spec, done) => {
+                let _ = done.send(self.tallies(spec));
+            }
             Command::Rollback(spec, done) => {
                 let _ = done.send(self.rollback(spec));
             }
@@ -425,15 +429,6 @@ impl SupervisorThread {
         match self.ask(&request)? {
             Some(Reply::Error(failure)) => Err(refusal(&self.spec.name, subject, failure)),
             _ => Ok(()),
-        }
-    }
-
-    fn trace(&mut self, spec: TraceSpec) -> Traced {
-        match self.ask(&Request::Trace(spec))? {
-            Some(Reply::Error(failure)) => Ok(Err(failure)),
-            Some(Reply::Trace(report)) => Ok(Ok(report)),
-            Some(_) => Ok(Ok(TraceReport::default())),
-            None => Err(gone()),
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod operation;
 mod pool_top;
 mod pools;
 mod rescue;
+pub(crate) mod sea_clients;
 pub(crate) mod serve;
 mod snapshots;
 pub(crate) mod state;

@@ -6,7 +6,7 @@ use crate::image::Format;
 use crate::operation::Way;
 use crate::server::{
     ChangeOptions, Expected, Explanation, FileAct, ImageRequest, PoolExplanation, PortExplanation,
-    Server, TraceQuery, TraceView,
+    SeaClientsView, Server, TraceQuery, TraceView,
 };
 use axum::Json;
 use axum::extract::State;
@@ -342,6 +342,28 @@ pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemLi
         fix: finding.rule.fix().to_owned(),
     });
     Json(ItemList { items: items.collect() })
+}
+
+/// What has passed a shared Ethernet adapter by client and by trunk adapter, since its `accounting` was enabled or it was cleared.
+#[utoipa::path(get, path = "/v1/seas/{name}/clients", tag = "sea", operation_id = "clients_of_sea",
+    params(("name" = String, Path, description = "Name of the shared Ethernet adapter")),
+    responses((status = 200, body = SeaClientsView), (status = "default", body = ApiError)))]
+pub(super) async fn sea_clients(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<SeaClientsView> {
+    Ok(Json(server.sea_clients(&name, false).await?))
+}
+
+/// The same, and the counts begin anew with nothing. Others are not touched: those of its uplink go on.
+#[utoipa::path(post, path = "/v1/seas/{name}/clear-clients", tag = "sea", operation_id = "clear_clients_of_sea",
+    params(("name" = String, Path, description = "Name of the shared Ethernet adapter")),
+    responses((status = 200, body = SeaClientsView), (status = "default", body = ApiError)))]
+pub(super) async fn clear_sea_clients(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<SeaClientsView> {
+    Ok(Json(server.sea_clients(&name, true).await?))
 }
 
 /// What is wrong with storage pools and how they are laid out, worst first, with the arithmetic.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::Server;
 use crate::common::net::{
-    Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, tagged, wait,
+    Client, How, PLAIN, arp_announcement, card, in_vlan, ip, mac, quiet, wait,
 };
 use crate::common::process::Process;
 use protocol::message::{Request, UplinkSpec};
@@ -416,7 +416,7 @@ impl Seen {
         wait("frames of all VLANs", || {
             world.next += 1;
             for vid in SHARED {
-                let frame = tagged(world.client.frame([0xff; 6], world.next, 60), vid);
+                let frame = in_vlan(world.client.frame([0xff; 6], world.next, 60), vid);
                 world.client.send(&PLAIN, &frame);
             }
             self.take(0, one);
@@ -484,7 +484,7 @@ fn two_that_share_carry_a_part_each_and_who_is_left_carries_all_inside() {
     // What the guest sends goes out by one of them: what is not bridged before what is.
     for (card, all) in [(&mut card, [(1, 701), (10, 702)]), (&mut spare, [(10, 703), (1, 704)])] {
         for (vid, number) in all {
-            let frame = tagged(card.frame([0xff; 6], number, 60), vid);
+            let frame = in_vlan(card.frame([0xff; 6], number, 60), vid);
             card.send(&PLAIN, &frame);
         }
     }

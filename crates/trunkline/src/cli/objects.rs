@@ -335,6 +335,14 @@ Examples:
 pub(crate) enum SeaVerb {
     /// Say what is wrong with the shared Ethernet adapters and with who uses them, and what mends it; ends with 8 if there is something
     Check,
+    /// Show what has passed a shared Ethernet adapter by client and by trunk adapter; needs `accounting` on it
+    Clients {
+        /// The shared Ethernet adapter
+        sea: String,
+        /// The counts begin anew with nothing, after that
+        #[arg(long)]
+        clear: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -174,11 +174,17 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
                 unknown: attr::uplink::STORM_UNKNOWN.value(set),
             },
             thread: sea_of(desired, name).is_some_and(|(_, sea)| attr::sea::THREAD.value(sea) == 1),
+            accounting: sea_of(desired, name).is_some_and(|(_, sea)| is_counted(sea)),
             ..UplinkSpec::on(whose, name)
         };
         (home(network) == dataplane).then(|| (name.clone(), spec))
     };
     desired[Object::Uplink].iter().filter_map(spec).collect()
+}
+
+/// Whether what passes a shared adapter is counted by client.
+pub fn is_counted(sea: &Attributes) -> bool {
+    attr::sea::ACCOUNTING.value(sea) == words::Accounting::Enabled
 }
 
 /// How the shared adapter of an uplink takes part in failover.
