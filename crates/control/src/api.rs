@@ -69,6 +69,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::clear_sea_clients))
         .routes(routes!(verbs::check_pools))
         .routes(routes!(verbs::trace))
+        .routes(routes!(verbs::vlans))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))

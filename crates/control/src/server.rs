@@ -39,6 +39,7 @@ mod tallies;
 mod tell;
 mod trace;
 mod views;
+mod vlans;
 
 pub use edit::Expected;
 pub use explain::{
@@ -63,3 +64,4 @@ pub use snapshots::{FrozenLuView, SnapshotView};
 pub use tallies::{PassedView, SeaClientView, SeaClientsView, SeaTrunkView};
 pub use trace::{TraceEvent, TraceQuery, TraceView};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};
+pub use vlans::{VlanBridgeView, VlanPortView, VlanView};

@@ -21,6 +21,7 @@ pub(crate) mod stats;
 mod tiers;
 pub(crate) mod top;
 pub(crate) mod trace;
+mod vlans;
 pub(crate) mod wait;
 
 use crate::exit::Failure;

@@ -6,7 +6,7 @@ use crate::image::Format;
 use crate::operation::Way;
 use crate::server::{
     ChangeOptions, Expected, Explanation, FileAct, ImageRequest, PoolExplanation, PortExplanation,
-    SeaClientsView, Server, TraceQuery, TraceView,
+    SeaClientsView, Server, TraceQuery, TraceView, VlanView,
 };
 use axum::Json;
 use axum::extract::State;
@@ -396,6 +396,13 @@ pub(super) async fn trace(
     Body(query): Body<TraceQuery>,
 ) -> Answer<TraceView> {
     Ok(Json(server.trace(&name, query).await?))
+}
+
+/// All VLANs of all networks: who is in each, and which uplink or shared Ethernet adapter bridges it now.
+#[utoipa::path(get, path = "/v1/vlans", tag = "network", operation_id = "list_vlans",
+    responses((status = 200, body = ItemList<VlanView>)))]
+pub(super) async fn vlans(State(server): State<Arc<Server>>) -> Json<ItemList<VlanView>> {
+    Json(ItemList { items: server.vlans().await })
 }
 
 /// Stops a data plane in good order and starts it with its present attributes.

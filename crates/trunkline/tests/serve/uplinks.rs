@@ -107,6 +107,20 @@ fn counts_its_clients(server: &Server) {
     server.ok("sea set ent2 --accounting disabled");
 }
 
+/// The VLANs of a shared adapter are listed with what bridges them.
+fn vlans_are_listed(server: &Server) {
+    let list = server.ok("vlan list net0");
+    let row = |vlan: &str| {
+        let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.find(|row| row[1] == vlan).unwrap_or_default().join(" ")
+    };
+    assert_eq!(row("30"), "net0 30 - ent2 ent1 3 bridges (PRIMARY)", "{list}");
+    assert!(row("1").ends_with("ent2 ent1 3 bridges (PRIMARY)"), "{list}");
+    let one = server.ok("vlan show 30");
+    assert!(one.contains("ent1, with a tag") && one.contains("ent7"), "{one}");
+    assert_eq!(server.run("vlan show 31").status.code(), Some(3));
+}
+
 #[test]
 fn a_shared_adapter_is_made_with_the_commands_of_the_original() {
     testkit::in_network_namespace("uplinks::a_shared_adapter_inside");
@@ -179,6 +193,7 @@ fn a_shared_adapter_inside() {
         stat.contains("    State: PRIMARY") && stat.contains("Priority: 3  Active: True"),
         "{stat}"
     );
+    vlans_are_listed(&server);
     server.until("the event", |server| server.ok("events --of ent2").contains("failover"));
     server.ok("sea set ent2 --link lo");
     let asked = server.run("sea set ent2 --netaddr gateway");

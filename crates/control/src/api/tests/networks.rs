@@ -193,3 +193,54 @@ async fn what_passes_a_shared_adapter_is_shown_by_client_and_by_trunk_adapter() 
     let (status, refusal) = bench.call("GET", "/v1/seas/ent2/clients", json!({})).await;
     assert!(status == 400 && refusal.to_string().contains("earlier version"), "{refusal}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vlan_says_who_is_in_it_and_who_bridges_it() {
+    let bench = Bench::new().await;
+    bench
+        .apply(
+            "[network.net0]\n[network.net1]\n\
+             [adapter.ent0]\nkind = \"ethernet\"\nnetwork = \"net0\"\nvlans = \"20\"\n\
+             [adapter.ent3]\nkind = \"ethernet\"\nnetwork = \"net0\"\npvid = 20\n\
+             [adapter.ent4]\nkind = \"ethernet\"\nnetwork = \"net0\"\npvid = 40\ntagging = \"tunnel\"\n\
+             [adapter.ent8]\nkind = \"ethernet\"\nnetwork = \"net0\"\nmonitor = true\n\
+             [uplink.ent1]\n[trunk.ent5]\nnetwork = \"net0\"\n[trunk.ent7]\nnetwork = \"net0\"\npvid = 2\nvlans = \"20,30\"\n\
+             [sea.ent2]\nreal_adapter = \"ent1\"\nvirt_adapters = \"ent5,ent7\"\npvid_adapter = \"ent5\"\npvid = 1\n\
+             ha_mode = \"sharing\"\nctl_chan = \"/run/t/sea.lock\"\npriority = 3\n\
+             [uplink.ent9]\nnetwork = \"net1\"\npvid = 7\n",
+        )
+        .await;
+    bench.fake("main").books().status.uplinks[0].failover = Some(FailoverStatus {
+        state: "PRIMARY_SH".to_owned(),
+        reason: String::new(),
+        partner: None,
+        bridges: vec![1, 30],
+        takeovers: 0,
+        since_ms: 0,
+        answers: None,
+    });
+    let port = |name: &str, tagged: bool| json!({"adapter": name, "tagged": tagged});
+    let sea = |trunk: &str, tagged: bool, state: &str| {
+        json!({
+            "uplink": "ent1", "sea": "ent2", "trunk": trunk, "priority": 3,
+            "tagged": tagged, "state": state, "failover": "PRIMARY_SH",
+        })
+    };
+    let vlan = |network: &str, vlan: u16, ports: Value, bridge: Option<Value>| {
+        let mut view = json!({"network": network, "vlan": vlan, "ports": ports});
+        if let Some(bridge) = bridge {
+            view["bridge"] = bridge;
+        }
+        view
+    };
+    let alone = json!({"uplink": "ent9", "tagged": false, "state": "bridges"});
+    let both = json!([port("ent0", true), port("ent3", false)]);
+    let wanted = json!([
+        vlan("net0", 1, json!([port("ent0", false)]), Some(sea("ent5", false, "bridges"))),
+        vlan("net0", 20, both, Some(sea("ent7", true, "standby"))),
+        vlan("net0", 30, json!([]), Some(sea("ent7", true, "bridges"))),
+        vlan("net0", 40, json!([port("ent4", false)]), None),
+        vlan("net1", 7, json!([]), Some(alone)),
+    ]);
+    assert_eq!(bench.get("/v1/vlans").await["items"], wanted);
+}
