@@ -9,8 +9,8 @@ use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyStatus,
     Failure, FailureCode, LuStatus, MINOR, Named, OpeningStatus, PoolSpec, PoolStatus, PvState,
-    PvStatus, Reply, Request, Selection, Status, UnitSpec, UnitStatus, UplinkSpec, UplinkStatus,
-    VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    PvStatus, Reply, Request, Selection, Status, Tally, TallyReport, TallySpec, UnitSpec,
+    UnitStatus, UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -45,6 +45,8 @@ pub struct Books {
     pub copies: BTreeMap<u64, CopyStatus>,
     /// See there.
     pub holds_copies: bool,
+    /// What has passed its uplinks, whichever it is.
+    pub tallies: Vec<Tally>,
     /// How often it was asked for all that it has, and how many objects it was asked for by name.
     pub asked: (u64, u64),
 }
@@ -146,6 +148,11 @@ impl Books {
             Request::RemovePool { name } => self.remove_pool(&name),
             Request::Layout(spec) => return self.layout(&spec),
             Request::Copy(spec) => self.copy(&spec),
+            Request::Tallies(TallySpec { clear, .. }) => {
+                let tallies = self.tallies.clone();
+                self.tallies.retain(|_| !clear);
+                return Reply::Tallies(TallyReport { tallies });
+            }
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
         if reply == Reply::Done {

@@ -218,6 +218,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
     match request {
         Request::ResetMarks { .. } => (2, "reset marks"),
         Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+        Request::PutUplink(spec) if spec.accounting => {
+            (25, "count what passes a shared adapter by client (accounting)")
+        }
         Request::PutUplink(spec) if spec.thread => {
             (20, "give a shared adapter a channel of its own (thread=1)")
         }
@@ -280,6 +283,7 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::PutPool(spec) if !spec.snapshots.is_empty() => (10, "make snapshots"),
         Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
         Request::Trace(_) => (9, "watch frames"),
+        Request::Tallies(_) => (25, "say what has passed a shared adapter by client"),
         Request::PutAdapter(AdapterSpec { device: DeviceSpec::Ethernet(card), .. })
             if !card.is_plain() =>
         {

@@ -35,9 +35,11 @@ pub(crate) mod shared;
 mod short;
 mod snapshots;
 mod stats_files;
+mod tallies;
 mod tell;
 mod trace;
 mod views;
+mod vlans;
 
 pub use edit::Expected;
 pub use explain::{
@@ -59,5 +61,7 @@ pub use pools::{
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
 pub use snapshots::{FrozenLuView, SnapshotView};
+pub use tallies::{PassedView, SeaClientView, SeaClientsView, SeaTrunkView};
 pub use trace::{TraceEvent, TraceQuery, TraceView};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};
+pub use vlans::{VlanBridgeView, VlanPortView, VlanView};

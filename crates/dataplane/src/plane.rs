@@ -319,6 +319,7 @@ impl Plane {
                 Ok(Reply::Done)
             }
             Request::Trace(spec) => self.trace(&spec),
+            Request::Tallies(spec) => self.tallies(&spec),
             // Who asks for changes is told them by its connection, which knows what it has told.
             Request::Status | Request::Changes => {
                 self.look_after_sockets();

@@ -19,6 +19,7 @@ use crate::copy::{Place, Source};
 use crate::patience::{Bells, PATIENCE_NS};
 use crate::talks::Talks;
 use crate::trace::{Decision, Event, Tracer, Watch};
+use crate::uplink::Tallies;
 use crate::waiting::{Frame, put};
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
@@ -193,6 +194,11 @@ impl Network {
     /// Somebody watches frames from now on, or nobody. Channels hear of it as of any change.
     pub(crate) fn set_tracer(&self, tracer: Option<Arc<Tracer>>) {
         *self.tracer.lock().expect("a panic ends the process") = tracer;
+        self.touch();
+    }
+
+    /// Channels look at what has changed.
+    pub(crate) fn touch(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -480,6 +486,8 @@ pub(crate) struct Pair {
     pub(crate) announce: Mutex<Vec<Vid>>,
     /// Of an uplink: its question is to be asked.
     pub(crate) ask: AtomicBool,
+    /// Of an uplink with `accounting`: where its channel counts.
+    pub(crate) tallies: Mutex<Option<Arc<Tallies>>>,
     /// To whom it sends.
     pub(crate) talks: Talks,
     bell: Mutex<Option<Wake>>,

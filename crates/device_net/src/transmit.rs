@@ -256,6 +256,13 @@ pub(crate) struct Room {
     cuts: usize,
 }
 
+impl Room {
+    /// The frame that was sent last, if it was of that length.
+    pub(crate) fn view(&self, header: usize, len: usize) -> Result<View<'_>, Reason> {
+        View::new(&self.first[header..][..len.min(HEAD_BYTES)], len)
+    }
+}
+
 impl Default for Room {
     fn default() -> Room {
         Room { first: [0; NetHeader::BYTES + HEAD_BYTES], to: Vec::new(), cuts: 0 }

@@ -25,6 +25,7 @@
 //! A [question](UplinkPort::ask) goes out and its answer is heard past the network, so also while all VLANs are in standby. The answer to it is nobody else's, and goes no further.
 
 mod port;
+mod tallies;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use protocol::stats::QueueCounter;
 use spec::UplinkKind;
 use switch::{
     ANNOUNCEMENT_BYTES, Announcement, ETHERNET_BYTES, HEAD_BYTES, Offload, Question, Reason, Said,
-    Scratch, Vid, View,
+    Scratch, Switch, Vid, View,
 };
 use uring::{Op, WriteFlags};
 
@@ -54,6 +55,7 @@ use crate::waiting::{Around, Frame, Waiting, store};
 use crate::xdp::{Ended, Xdp, XdpSocket};
 
 pub use port::UplinkPort;
+pub(crate) use tallies::Tallies;
 
 /// Room for the longest frame with what a descriptor gives with it.
 const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
@@ -105,6 +107,8 @@ pub(crate) struct Uplink {
     asking: Option<Question>,
     /// Version of the network that was taken over last.
     saw: u64,
+    /// Where it counts, if it does.
+    tallies: Option<Arc<Tallies>>,
     /// Of each slot for writing: bytes of the frame whose last part it has, or 0.
     ends: [usize; WRITES as usize],
 }
@@ -145,6 +149,7 @@ impl Uplink {
             announcing: Vec::new(),
             asking: None,
             saw: 0,
+            tallies: None,
             ends: [0; WRITES as usize],
         }
     }
@@ -178,7 +183,7 @@ impl Uplink {
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
         let tracer = replica.tracer();
-        self.saw = replica.version();
+        self.follow(&replica);
         let opened = std::mem::take(
             &mut *self.waiting.pair().announce.lock().expect("a panic ends the process"),
         );
@@ -193,6 +198,15 @@ impl Uplink {
         let switch = &mut replica.switch;
         unless!(tracer, watch => self.drain(io, queue, &mut Around { switch, watch }));
         self.settle();
+    }
+
+    /// Takes over what has changed.
+    fn follow(&mut self, replica: &Replica) {
+        if self.saw != replica.version() {
+            self.saw = replica.version();
+            let tallies = self.waiting.pair().tallies.lock();
+            self.tallies = tallies.expect("a panic ends the process").clone();
+        }
     }
 
     /// What was written before the last change is with the kernel.
@@ -346,7 +360,7 @@ impl Uplink {
         (replica, now_ns): (&mut Replica, u64),
         watch: W,
     ) {
-        self.saw = replica.version();
+        self.follow(replica);
         if self.under_way == 0 {
             let mut all = 0;
             let question = self.waiting.port.asks.question();
@@ -373,7 +387,14 @@ impl Uplink {
                         let sent = Sent { port, pair, bufs, header: HEADER_BYTES, teller };
                         let at = (&mut *replica, now_ns, watch);
                         // What comes is not asked for: the kernel would throw it away instead.
-                        send(io, queue, peers, at, sent, &mut self.room, None)
+                        let sent = send(io, queue, peers, at, sent, &mut self.room, None);
+                        if let (Some(tallies), Ok(bytes)) = (&self.tallies, &sent)
+                            && let Ok(view) = self.room.view(HEADER_BYTES, *bytes)
+                            && let Some(vid) = replica.switch.came_in(from, &view)
+                        {
+                            tallies.received(&replica.switch, vid, &view);
+                        }
+                        sent
                     }
                     Err(reason) => {
                         replica.switch.refused(from, *reason);
@@ -574,8 +595,17 @@ impl Uplink {
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<(), usize> {
-        let Uplink { scratch, slots, free, ends, xdp, .. } = self;
-        let Frame { view, source, offload, egress, .. } = *frame;
+        let Uplink { scratch, slots, free, ends, xdp, tallies, .. } = self;
+        let Frame { view, source, offload, egress, from, .. } = *frame;
+        // What is said in the name of stations they have not sent.
+        let tallies = tallies.as_ref().filter(|_| from != egress.port);
+        let tell = |switch: &Switch| {
+            if let Some(tallies) = tallies
+                && let Some(vid) = switch.leaves_in(egress, &view)
+            {
+                tallies.sent(switch, vid, &view);
+            }
+        };
         let mut pieces = match around.switch.adapt(egress, view, offload, scratch) {
             Ok(pieces) => pieces,
             Err(reason) => {
@@ -594,6 +624,7 @@ impl Uplink {
             match put {
                 Ok(()) => {
                     xdp.count(view.len());
+                    tell(around.switch);
                     around.switch.delivered(egress.port, view.len());
                     around.note(frame, Decision::Delivered);
                 }
@@ -632,6 +663,7 @@ impl Uplink {
             return Ok(());
         };
         ends[usize::from(slot - READS)] = view.len();
+        tell(around.switch);
         around.switch.delivered(egress.port, view.len());
         around.note(frame, Decision::Delivered);
         Ok(())

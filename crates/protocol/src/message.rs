@@ -5,6 +5,7 @@ mod copy;
 mod found;
 mod scsi;
 mod seen;
+mod tallies;
 mod trace;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub use found::{FoundBlock, FoundKind, FoundStatus, ScrubSpec, ScrubStatus};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use seen::{LayoutSpec, LayoutStatus, OnPv};
 pub use spec::*;
+pub use tallies::{Passed, Tally, TallyReport, TallySpec};
 pub use trace::{TraceRecord, TraceReport, TraceSpec};
 
 /// The version of these messages. Peers with different versions part at [`Request::Hello`].
@@ -40,7 +42,8 @@ pub const VERSION: u32 = 2;
 /// 24: a pool that is opened by one failure group alone ([`PoolSpec::alone`]); what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
 /// ([`LuStatus::paused`]); [`Request::Copy`].
-pub const MINOR: u32 = 24;
+/// 25: what passes an uplink, by station ([`UplinkSpec::accounting`], [`Request::Tallies`]).
+pub const MINOR: u32 = 25;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).
@@ -130,6 +133,8 @@ pub enum Request {
     },
     /// Watches frames of a network: asks for [`Reply::Trace`].
     Trace(TraceSpec),
+    /// Asks for [`Reply::Tallies`]: what has passed an uplink, by station and VLAN.
+    Tallies(TallySpec),
     /// Asks for [`Reply::Status`].
     Status,
     /// Asks for [`Reply::Changes`]: what differs from what this connection was told last.
@@ -166,6 +171,8 @@ pub enum Reply {
     Changes(Changes),
     /// To [`Request::Trace`].
     Trace(TraceReport),
+    /// To [`Request::Tallies`].
+    Tallies(TallyReport),
     /// To [`Request::Detach`]: it goes on.
     Progress(ProgressStatus),
     /// To [`Request::Scrub`]: it goes on, or is over.

@@ -138,6 +138,7 @@ fn the_page_has_every_message() {
         | Request::ResetMarks { .. }
         | Request::ResetPortMarks { .. }
         | Request::Trace(_)
+        | Request::Tallies(_)
         | Request::Status
         | Request::Changes
         | Request::ChangesOf(_)
@@ -152,6 +153,7 @@ fn the_page_has_every_message() {
         | Reply::Status(_)
         | Reply::Changes(_)
         | Reply::Trace(_)
+        | Reply::Tallies(_)
         | Reply::Progress(_)
         | Reply::Scrub(_)
         | Reply::Layout(_)
@@ -179,6 +181,7 @@ fn the_page_has_every_message() {
         "reset_marks",
         "reset_port_marks",
         "trace",
+        "tallies",
         "status",
         "changes",
         "changes_of",
@@ -186,7 +189,7 @@ fn the_page_has_every_message() {
         "opener",
         "shutdown",
     ];
-    let replies = ["hello", "done", "status", "changes", "trace", "stats", "error"];
+    let replies = ["hello", "done", "status", "changes", "trace", "tallies", "stats", "error"];
     for (heading, names) in [("\n## Requests\n", &requests[..]), ("\n## Replies\n", &replies[..])] {
         for name in names {
             let row = format!("\n| `{name}` |");

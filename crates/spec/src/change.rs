@@ -207,6 +207,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         mirror,
         tagging,
         thread,
+        accounting,
     } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
@@ -222,6 +223,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Live, *mirror != then.mirror),
         (Live, *tagging != then.tagging),
         (Live, *thread != then.thread),
+        (Live, *accounting != then.accounting),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

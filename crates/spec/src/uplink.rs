@@ -44,6 +44,9 @@ pub struct UplinkSpec {
     /// Its frames are handed over between the channels of clients and one that is its own, as far as there are two; else each channel bridges for the queues that it has.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thread: bool,
+    /// What passes it is counted by station and VLAN.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accounting: bool,
 }
 
 /// What the interface of the host is to an uplink.
@@ -161,6 +164,7 @@ impl UplinkSpec {
             mirror: None,
             tagging: Tagging::Dot1q,
             thread: false,
+            accounting: false,
         }
     }
 }

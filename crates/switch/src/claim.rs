@@ -27,7 +27,8 @@ pub struct Claim {
 impl Claim {
     /// Whether a frame may have one: cheap, for every frame.
     #[inline]
-    pub(crate) fn may_be_in(view: &View<'_>) -> bool {
+    #[must_use]
+    pub fn may_be_in(view: &View<'_>) -> bool {
         match view.ethertype() {
             0x0806 => true,
             0x86dd => view.head().get(view.l3() + 6) == Some(&protocol::ICMPV6),
@@ -37,7 +38,8 @@ impl Claim {
 
     /// What the sender of a frame says of itself. Nothing of proxies and of addresses that several stations have: what they say is not to be repeated
     /// in their name with the weight that an announcement has.
-    pub(crate) fn of(view: &View<'_>) -> Option<Claim> {
+    #[must_use]
+    pub fn of(view: &View<'_>) -> Option<Claim> {
         match Packet::of(view) {
             Packet::Arp(arp) => {
                 let (mac, address) = arp.sender;

@@ -1,5 +1,6 @@
 //! Forwarding: from a frame that came in by one port to its destinations, with everything counted.
 
+use core::net::IpAddr;
 use std::collections::BTreeSet;
 
 use crate::address::{Mac, Vid};
@@ -396,6 +397,19 @@ impl Switch {
             *mac == station && spec.is_member(*vid) && spec.guard.may_have(claim.address)
         });
         own.map(|(_, vid, claim)| Announcement { station, vid, claim: Some(claim) }).collect()
+    }
+
+    /// Whether a station was seen in a VLAN, or its address is guarded.
+    #[must_use]
+    pub fn knows(&self, now_ns: u64, station: Mac, vid: Vid) -> bool {
+        self.table.knows(seconds(now_ns), station, vid)
+            || owners_of(&self.owners, station).next().is_some()
+    }
+
+    /// The IP addresses that a station in a VLAN said to be its own.
+    pub fn addresses_of(&self, station: Mac, vid: Vid) -> impl Iterator<Item = IpAddr> {
+        let own = self.claims.all().filter(move |(mac, its, _)| (*mac, *its) == (station, vid));
+        own.map(|(.., claim)| claim.address)
     }
 
     /// The VLAN of a frame that came by a port, if the port is in it.

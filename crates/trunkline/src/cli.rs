@@ -3,6 +3,7 @@
 mod attributes;
 pub(crate) mod objects;
 pub(crate) mod pools;
+mod vlans;
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};

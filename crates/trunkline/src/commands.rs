@@ -13,6 +13,7 @@ pub(crate) mod operation;
 mod pool_top;
 mod pools;
 mod rescue;
+pub(crate) mod sea_clients;
 pub(crate) mod serve;
 mod snapshots;
 pub(crate) mod state;
@@ -20,6 +21,7 @@ pub(crate) mod stats;
 mod tiers;
 pub(crate) mod top;
 pub(crate) mod trace;
+mod vlans;
 pub(crate) mod wait;
 
 use crate::exit::Failure;

@@ -15,6 +15,7 @@ mod media;
 mod npiv;
 mod san;
 mod sea;
+mod seastat;
 mod show;
 mod ssp;
 mod system;

@@ -6,7 +6,7 @@ use crate::image::Format;
 use crate::operation::Way;
 use crate::server::{
     ChangeOptions, Expected, Explanation, FileAct, ImageRequest, PoolExplanation, PortExplanation,
-    Server, TraceQuery, TraceView,
+    SeaClientsView, Server, TraceQuery, TraceView, VlanView,
 };
 use axum::Json;
 use axum::extract::State;
@@ -359,6 +359,28 @@ pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemLi
     Json(ItemList { items: items.collect() })
 }
 
+/// What has passed a shared Ethernet adapter by client and by trunk adapter, since its `accounting` was enabled or it was cleared.
+#[utoipa::path(get, path = "/v1/seas/{name}/clients", tag = "sea", operation_id = "clients_of_sea",
+    params(("name" = String, Path, description = "Name of the shared Ethernet adapter")),
+    responses((status = 200, body = SeaClientsView), (status = "default", body = ApiError)))]
+pub(super) async fn sea_clients(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<SeaClientsView> {
+    Ok(Json(server.sea_clients(&name, false).await?))
+}
+
+/// The same, and the counts begin anew with nothing. Others are not touched: those of its uplink go on.
+#[utoipa::path(post, path = "/v1/seas/{name}/clear-clients", tag = "sea", operation_id = "clear_clients_of_sea",
+    params(("name" = String, Path, description = "Name of the shared Ethernet adapter")),
+    responses((status = 200, body = SeaClientsView), (status = "default", body = ApiError)))]
+pub(super) async fn clear_sea_clients(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<SeaClientsView> {
+    Ok(Json(server.sea_clients(&name, true).await?))
+}
+
 /// What is wrong with storage pools and how they are laid out, worst first, with the arithmetic.
 #[utoipa::path(get, path = "/v1/pool-check", tag = "pool", operation_id = "check_pools",
     responses((status = 200, body = ItemList<FindingView>)))]
@@ -389,6 +411,13 @@ pub(super) async fn trace(
     Body(query): Body<TraceQuery>,
 ) -> Answer<TraceView> {
     Ok(Json(server.trace(&name, query).await?))
+}
+
+/// All VLANs of all networks: who is in each, and which uplink or shared Ethernet adapter bridges it now.
+#[utoipa::path(get, path = "/v1/vlans", tag = "network", operation_id = "list_vlans",
+    responses((status = 200, body = ItemList<VlanView>)))]
+pub(super) async fn vlans(State(server): State<Arc<Server>>) -> Json<ItemList<VlanView>> {
+    Json(ItemList { items: server.vlans().await })
 }
 
 /// Stops a data plane in good order and starts it with its present attributes.

@@ -4,7 +4,8 @@ use super::{Command, Supervisor, SupervisorThread, gone};
 use crate::error::ApiError;
 use protocol::message::{
     CopySpec, CopyStatus, DetachSpec, Failure, FailureCode, LayoutSpec, LayoutStatus,
-    ProgressStatus, Reply, Request, RollbackSpec, ScrubSpec, ScrubStatus, TraceReport, TraceSpec,
+    ProgressStatus, Reply, Request, RollbackSpec, ScrubSpec, ScrubStatus, TallyReport, TallySpec,
+    TraceReport, TraceSpec,
 };
 use spec::PoolSpec;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +22,15 @@ impl Supervisor {
         let report =
             |reply| if let Reply::Trace(report) = reply { report } else { Default::default() };
         Ok(answered.map(report))
+    }
+
+    /// Asks what has passed an uplink, by station and VLAN.
+    pub async fn tallies(&self, spec: TallySpec) -> Asked<TallyReport> {
+        let answered = self.ask(Request::Tallies(spec), None).await?;
+        of_kind(
+            answered,
+            |reply| if let Reply::Tallies(report) = reply { Some(report) } else { None },
+        )
     }
 
     /// Rolls an LU back, or asks what became of that.

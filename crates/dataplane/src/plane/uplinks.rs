@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use channel::{Command, Drain, QueueId, QueueResources};
 use device_net::{Descriptor, TraceError, UplinkPort, XdpSocket};
 use protocol::message::{
-    Failure, FailureCode, Reply, TraceSpec, UplinkKind, UplinkSpec, UplinkStatus, WaitMode,
+    Failure, FailureCode, Reply, TallySpec, TraceSpec, UplinkKind, UplinkSpec, UplinkStatus,
+    WaitMode,
 };
 use protocol::stats::{NAME_BYTES_MAX, QueueCounter, QueueStats};
 use rustix::io::Errno;
@@ -97,6 +98,14 @@ impl Plane {
         if self.context.keeps_one.swap(keeps, SeqCst) != keeps {
             self.balancer.activity().ring();
         }
+    }
+
+    /// What has passed an uplink that counts it.
+    pub(super) fn tallies(&self, spec: &TallySpec) -> Result<Reply, Failure> {
+        let state = self.state();
+        let uplink = state.uplinks.get(&spec.uplink);
+        let uplink = uplink.ok_or_else(|| not_found("uplink", &spec.uplink))?;
+        Ok(Reply::Tallies(uplink.port.tallies(spec.clear)))
     }
 
     /// Frames of a network are watched.

@@ -14,6 +14,7 @@ use protocol::message::{
 };
 
 use super::Server;
+use super::segments::tagged;
 
 /// Longest frame that a client sends or takes in one buffer.
 pub const BUFFER_BYTES: u32 = 66048;
@@ -205,6 +206,12 @@ pub fn frame(from: [u8; 6], to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
     frame.extend(number.to_be_bytes());
     frame.extend((frame.len()..len).map(|at| (at as u32 * 31).wrapping_add(number) as u8));
     frame
+}
+
+/// The same frame in a VLAN; 1 is that of frames without a tag.
+pub fn in_vlan(frame: Vec<u8>, vid: u16) -> Vec<u8> {
+    let [high, low] = vid.to_be_bytes();
+    if vid == 1 { frame } else { tagged(&frame, [0x81, 0, high, low]) }
 }
 
 #[track_caller]

@@ -1,10 +1,14 @@
 //! Two data planes, each a process, with a shared Ethernet adapter to one bridge of the kernel; a guest with a card on each. In a network namespace of the
 //! test's own.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::common::Server;
-use crate::common::net::{Client, How, PLAIN, arp_announcement, card, ip, mac, quiet, wait};
+use crate::common::net::{
+    Client, How, PLAIN, arp_announcement, card, in_vlan, ip, mac, quiet, wait,
+};
 use crate::common::process::Process;
 use protocol::message::{Request, UplinkSpec};
 use spec::{Failback, FailoverMode, FailoverSpec, UplinkKind};
@@ -21,14 +25,19 @@ struct Side {
     kind: UplinkKind,
     netaddr: Option<std::net::Ipv4Addr>,
     failback: Failback,
+    mode: FailoverMode,
+    /// VLANs beside that of frames without a tag.
+    vids: Vec<u16>,
+    leaves: Vec<u16>,
 }
 
 impl Side {
     fn new(interface: &'static str, priority: u8, control: &Path) -> Side {
         let folder = tempfile::tempdir().unwrap();
         let (control, kind) = (control.to_owned(), UplinkKind::Tap);
-        let failback = Failback::AtOnce;
-        Side { interface, priority, folder, control, kind, netaddr: None, failback }
+        let (failback, mode) = (Failback::AtOnce, FailoverMode::Auto);
+        let (netaddr, vids, leaves) = (None, Vec::new(), Vec::new());
+        Side { interface, priority, folder, control, kind, netaddr, failback, mode, vids, leaves }
     }
 
     fn uplink(&self, mode: FailoverMode) -> Request {
@@ -38,13 +47,14 @@ impl Side {
             priority: self.priority,
             control: self.control.clone(),
             link: self.interface.to_owned(),
-            leaves: Vec::new(),
+            leaves: self.leaves.clone(),
             netaddr: self.netaddr,
             failback: self.failback,
         };
         // One of the two has a channel of its own.
         let (failover, kind, thread) = (Some(failover), self.kind, self.priority.is_multiple_of(2));
-        let uplink = UplinkSpec::on("net", self.interface);
+        let uplink =
+            UplinkSpec { vids: self.vids.clone(), ..UplinkSpec::on("net", self.interface) };
         Request::PutUplink(UplinkSpec { failover, kind, thread, ..uplink })
     }
 
@@ -56,9 +66,12 @@ impl Side {
     }
 
     fn start_alone(&self) -> (Process, Client) {
-        let card = card(self.folder.path(), GUEST, |card| card.any_mac = true);
+        let card = card(self.folder.path(), GUEST, |card| {
+            card.any_mac = true;
+            card.vids.clone_from(&self.vids);
+        });
         let socket = card.socket.clone();
-        let setup = [Request::PutAdapter(card), self.uplink(FailoverMode::Auto)];
+        let setup = [Request::PutAdapter(card), self.uplink(self.mode)];
         let process = Process::start(self.folder.path(), &setup);
         let guest = Client::connect(&socket, GUEST, How::default());
         (process, guest)
@@ -94,7 +107,7 @@ impl World {
             self.next += 1;
             let frame = self.client.frame([0xff; 6], self.next, 60);
             self.client.send(&PLAIN, &frame);
-            let received = card.receive_within(std::time::Duration::from_millis(20))?;
+            let received = card.receive_within(Duration::from_millis(20))?;
             number(&received.frame)
         })
     }
@@ -167,7 +180,7 @@ fn who_is_left_takes_over_inside() {
         let frame = card.receive().frame;
         (frame == elsewhere).then_some(())
     });
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200));
 
     one.kill();
     until(&mut other, "PRIMARY");
@@ -256,7 +269,7 @@ fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
     drop(card);
     let (mut one, mut card) = first.start_alone();
     answers(0, false);
-    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    std::thread::sleep(Duration::from_millis(2_500));
     let now = status(&mut one);
     assert_eq!((now.state.as_str(), now.takeovers, now.answers), ("BACKUP", 0, Some(false)));
     // If neither is answered it is as without an address.
@@ -275,7 +288,7 @@ fn who_is_answered_bridges(kind: UplinkKind, answer_at: [&str; 2]) {
     wait("nobody to ask", || status(&mut one).answers.is_none().then_some(()));
     until(&mut one, "PRIMARY");
     // The guest was told nothing of all that.
-    while let Some(received) = card.receive_within(std::time::Duration::from_millis(10)) {
+    while let Some(received) = card.receive_within(Duration::from_millis(10)) {
         let frame = received.frame;
         let is_answer = frame[12..14] == [8, 6] && frame[28..32] == [10, 0, 0, 1];
         assert!(!is_answer, "{frame:02x?}");
@@ -339,7 +352,7 @@ fn who_comes_back_waits_inside() {
     };
     reason(&mut one, "noauto_failback");
     reason(&mut other, "does not take the bridge back yet");
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_millis(1_500));
     let now = status(&mut one);
     assert_eq!((now.state.as_str(), now.takeovers), ("BACKUP", 0));
     // A time that it has waited already is over at once, one that it has not is waited for.
@@ -367,4 +380,147 @@ fn who_comes_back_waits_inside() {
 #[test]
 fn who_comes_back_waits() {
     testkit::in_network_namespace("failover::who_comes_back_waits_inside");
+}
+
+/// The VLANs of two sides that share: of frames without a tag, and of frames with one.
+const SHARED: [u16; 2] = [1, 10];
+
+/// VLAN and number of a frame of the tests.
+fn vlan_and_number(frame: &[u8]) -> Option<(u16, u32)> {
+    match frame.strip_prefix(&frame[..12])? {
+        [0x81, 0, tag @ ..] => {
+            let (tag, rest) = tag.split_first_chunk()?;
+            let whole = [&frame[..12], rest].concat();
+            Some((u16::from_be_bytes(*tag), number(&whole)?))
+        }
+        _ => Some((1, number(frame)?)),
+    }
+}
+
+/// What has come to the guest by each of its cards.
+#[derive(Default)]
+struct Seen([BTreeSet<(u16, u32)>; 2]);
+
+impl Seen {
+    fn take(&mut self, side: usize, card: &mut Client) {
+        while let Some(received) = card.receive_within(Duration::ZERO) {
+            self.0[side].extend(vlan_and_number(&received.frame));
+        }
+    }
+
+    /// The world outside sends broadcasts in all VLANs until those of each come by the side that bridges it, and by no other.
+    #[track_caller]
+    fn until_shared(&mut self, world: &mut World, cards: [&mut Client; 2], bridges: [usize; 2]) {
+        let first = world.next + 1;
+        let [one, other] = cards;
+        wait("frames of all VLANs", || {
+            world.next += 1;
+            for vid in SHARED {
+                let frame = in_vlan(world.client.frame([0xff; 6], world.next, 60), vid);
+                world.client.send(&PLAIN, &frame);
+            }
+            self.take(0, one);
+            self.take(1, other);
+            let came = |(vid, side): (&u16, &usize)| {
+                let mut since = self.0[*side].range((*vid, first)..=(*vid, u32::MAX));
+                since.next().is_some()
+            };
+            SHARED.iter().zip(&bridges).all(came).then_some(())
+        });
+        for (vid, side) in SHARED.into_iter().zip(bridges) {
+            let mut wrong = self.0[1 - side].range((vid, first)..=(vid, u32::MAX));
+            assert_eq!(wrong.next(), None, "by the side that does not bridge it");
+        }
+    }
+
+    /// Nothing has ever come by both.
+    #[track_caller]
+    fn never_twice(&self) {
+        let [one, other] = &self.0;
+        assert!(one.is_disjoint(other), "{:?}", one.intersection(other).collect::<Vec<_>>());
+    }
+}
+
+#[track_caller]
+fn bridges(process: &mut Process, wanted: &[u16]) {
+    wait("what it bridges", || {
+        let failover = process.status().uplinks.remove(0).failover?;
+        (failover.bridges == wanted).then_some(())
+    });
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn two_that_share_carry_a_part_each_and_who_is_left_carries_all_inside() {
+    quiet();
+    ip("link add br0 type bridge mcast_snooping 0");
+    ip("link set br0 up");
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    // The second trunk adapter has the frames without a tag.
+    let side = |interface, priority| Side {
+        mode: FailoverMode::Sharing,
+        vids: vec![10],
+        leaves: vec![1],
+        ..Side::new(interface, priority, &control)
+    };
+    let (first, second) = (side("up1", 1), side("up2", 2));
+    let outside = Server::new(1);
+    outside.must(Request::PutUplink(UplinkSpec { vids: vec![10], ..UplinkSpec::on("net", "up9") }));
+    ip("link set up9 master br0");
+    let client = outside.client(OUTSIDE, How::default(), |card| card.vids = vec![10]);
+    let (mut world, mut seen) = (World { client, next: 0 }, Seen::default());
+
+    let (mut one, mut card) = first.start();
+    let (mut other, mut spare) = second.start();
+    let shared = |one: &mut Process, other: &mut Process| {
+        until(one, "PRIMARY_SH");
+        until(other, "BACKUP_SH");
+        bridges(one, &[10]);
+        bridges(other, &[1]);
+    };
+    shared(&mut one, &mut other);
+    seen.until_shared(&mut world, [&mut card, &mut spare], [1, 0]);
+    // What the guest sends goes out by one of them: what is not bridged before what is.
+    for (card, all) in [(&mut card, [(1, 701), (10, 702)]), (&mut spare, [(10, 703), (1, 704)])] {
+        for (vid, number) in all {
+            let frame = in_vlan(card.frame([0xff; 6], number, 60), vid);
+            card.send(&PLAIN, &frame);
+        }
+    }
+    let mut came = BTreeSet::new();
+    wait("what the guest has sent", || {
+        came.extend(vlan_and_number(&world.client.receive().frame));
+        came.is_superset(&[(10, 702), (1, 704)].into()).then_some(())
+    });
+    assert_eq!(came, [(10, 702), (1, 704)].into());
+
+    one.kill();
+    until(&mut other, "PRIMARY");
+    seen.until_shared(&mut world, [&mut card, &mut spare], [1, 1]);
+    drop(card);
+    let (mut one, mut card) = first.start();
+    shared(&mut one, &mut other);
+    seen.until_shared(&mut world, [&mut card, &mut spare], [1, 0]);
+    // It takes two to share.
+    other.must(&second.uplink(FailoverMode::Auto));
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    seen.until_shared(&mut world, [&mut card, &mut spare], [0, 0]);
+    other.must(&second.uplink(FailoverMode::Sharing));
+    shared(&mut one, &mut other);
+    seen.until_shared(&mut world, [&mut card, &mut spare], [1, 0]);
+    // The other half goes to the one that is left as well.
+    other.kill();
+    until(&mut one, "PRIMARY");
+    seen.until_shared(&mut world, [&mut card, &mut spare], [0, 0]);
+    seen.never_twice();
+    one.shut_down();
+}
+
+#[test]
+fn two_that_share_carry_a_part_each_and_who_is_left_carries_all() {
+    testkit::in_network_namespace(
+        "failover::two_that_share_carry_a_part_each_and_who_is_left_carries_all_inside",
+    );
 }

@@ -8,6 +8,7 @@ mod namespaces;
 mod packet;
 mod pairs;
 mod port;
+mod tallies;
 mod tap;
 mod thread;
 mod xdp;

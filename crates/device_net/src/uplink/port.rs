@@ -1,9 +1,10 @@
 //! An uplink as who changes it has it: its port in its network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
+use protocol::message::TallyReport;
 use spec::{RateSpec, UplinkKind, UplinkSpec};
 use switch::{Offloads, PortSpec, Question, Takes, Vid, Vids};
 
@@ -11,6 +12,7 @@ use crate::bounds::Bounds;
 use crate::config;
 use crate::handler::{Behind, Descriptor};
 use crate::network::{Network, Networks, Pair, Port};
+use crate::uplink::Tallies;
 
 /// An uplink in its network.
 #[derive(Debug)]
@@ -66,9 +68,36 @@ impl UplinkPort {
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
+        self.count(|counts| counts != spec.accounting, spec.accounting);
         let version = self.network.set(&self.port, Some(port), spec.mirror.as_deref());
         self.port.pairs.iter().for_each(Pair::ring);
         version
+    }
+
+    /// It counts in new tables from now on, or no more, as far as what it does now is to be changed.
+    fn count(&self, changes: impl Fn(bool) -> bool, counts: bool) {
+        for pair in &self.port.pairs {
+            let mut tallies = pair.tallies.lock().expect("a panic ends the process");
+            if changes(tallies.is_some()) {
+                *tallies = counts.then(|| Arc::new(Tallies::new()));
+            }
+        }
+    }
+
+    /// What has passed, by VLAN and station. With `clear` it begins anew with nothing after that.
+    #[must_use]
+    pub fn tallies(&self, clear: bool) -> TallyReport {
+        let mut all = BTreeMap::new();
+        for pair in &self.port.pairs {
+            let tallies = pair.tallies.lock().expect("a panic ends the process").clone();
+            tallies.inspect(|tallies| tallies.add_to(&mut all));
+        }
+        if clear {
+            self.count(|counts| counts, true);
+            self.network.touch();
+            self.port.pairs.iter().for_each(Pair::ring);
+        }
+        TallyReport { tallies: all.into_values().collect() }
     }
 
     /// Of one whose tokens are leases: it may pass frames until then ([`memory::clock::boot_ns`]).

@@ -13,8 +13,8 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
-    AdapterKind, Cache, Link, OnFull, Placement, Reservations, SocketRole, Tagging, UplinkKind,
-    VolumeKind, VtdKind, Wait,
+    Accounting, AdapterKind, Cache, Link, OnFull, Placement, Reservations, SocketRole, Tagging,
+    UplinkKind, VolumeKind, VtdKind, Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -478,6 +478,9 @@ objects! {
         THREAD: u64 = Number { min: 0, max: 1 }, Is("0"), Live, "",
             "0: the channels bridge, each for the queues that it has. 1: the last channel of the data plane bridges, and frames are handed over to it and from it; clients' queues leave it, so that no \
              disk waits for the work of the bridge. Where there is one channel it does that as with 0.";
+        ACCOUNTING: Accounting = Word(Accounting::WORDS), Is("disabled"), Live, "",
+            "`enabled`: what passes it is counted by client (MAC address and VLAN) and by trunk adapter, for `trunkline sea clients` and `ioscli seastat`. The counts begin \
+             with nothing whenever it is enabled.";
     }
     /// A process that moves I/O.
     DataPlane dataplane = "dataplanes", "Data planes", "the processes that move I/O", [] {

@@ -171,6 +171,16 @@ words! {
 }
 
 words! {
+    /// Whether frames are counted by client.
+    enum Accounting {
+        /// They are not.
+        Disabled = "disabled",
+        /// They are.
+        Enabled = "enabled",
+    }
+}
+
+words! {
     /// Whether a port has a link.
     enum Link {
         /// It has.

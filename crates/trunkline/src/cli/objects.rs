@@ -3,7 +3,7 @@
 use super::attributes::{augment, read};
 use super::{
     DataplaneRunArgs, EditArgs, How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs,
-    RestartArgs, ShowArgs, WaitArgs, pools,
+    RestartArgs, ShowArgs, WaitArgs, pools, vlans,
 };
 use crate::cli::Global;
 use crate::client::Client;
@@ -29,6 +29,10 @@ pub(crate) enum Verb {
     Wait(WaitArgs),
     Set(EditArgs, Attributes),
     Remove(RemoveArgs),
+    /// The VLANs of networks, or of one.
+    Vlans(Option<String>),
+    /// One, on all networks or on one.
+    Vlan(u16, Option<String>),
     /// The PVs of storage pools.
     Pvs(Vec<Filter>),
     /// The failure groups of storage pools.
@@ -342,6 +346,14 @@ Examples:
 pub(crate) enum SeaVerb {
     /// Say what is wrong with the shared Ethernet adapters and with who uses them, and what mends it; ends with 8 if there is something
     Check,
+    /// Show what has passed a shared Ethernet adapter by client and by trunk adapter; needs `accounting` on it
+    Clients {
+        /// The shared Ethernet adapter
+        sea: String,
+        /// The counts begin anew with nothing, after that
+        #[arg(long)]
+        clear: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -553,6 +565,9 @@ impl FromArgMatches for ObjectCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ObjectCommand, Error> {
         let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
         let (noun, matches) = matches.subcommand().ok_or_else(missing)?;
+        if noun == vlans::NOUN {
+            return vlans::read(matches);
+        }
         if pools::has(noun) {
             return pools::read(noun, matches);
         }
@@ -577,7 +592,9 @@ impl FromArgMatches for ObjectCommand {
 
 impl Subcommand for ObjectCommand {
     fn augment_subcommands(all: Command) -> Command {
-        all.subcommands(Object::ALL.map(command)).subcommands(pools::commands())
+        all.subcommands(Object::ALL.map(command))
+            .subcommands(pools::commands())
+            .subcommand(vlans::command())
     }
 
     fn augment_subcommands_for_update(all: Command) -> Command {
@@ -585,7 +602,7 @@ impl Subcommand for ObjectCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        Object::of_noun(name).is_some() || pools::has(name)
+        Object::of_noun(name).is_some() || pools::has(name) || name == vlans::NOUN
     }
 }
 

@@ -3,8 +3,8 @@
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{
-    dataplane, events, groups, images, logins, pool_top, pools, rescue, snapshots, tiers, top,
-    trace, wait,
+    dataplane, events, groups, images, logins, pool_top, pools, rescue, sea_clients, snapshots,
+    tiers, top, trace, vlans, wait,
 };
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, NetworkVerb, ObjectCommand, PortVerb,
@@ -131,7 +131,10 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             lists::change(global, List::Members, &zone, Act::Remove(&members), how)
         }
         Verb::Network(NetworkVerb::Trace(args)) => trace::trace(global, &args),
+        Verb::Vlans(network) => vlans::list(global, network.as_deref()),
+        Verb::Vlan(vlan, network) => vlans::show(global, vlan, network.as_deref()),
         Verb::Sea(SeaVerb::Check) => check(global, "/v1/sea-check"),
+        Verb::Sea(SeaVerb::Clients { sea, clear }) => sea_clients::clients(global, &sea, clear),
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;
             let how = How { dry_run: false, force: args.force, no_wait: args.no_wait };

@@ -9,7 +9,8 @@ use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
 use super::system::{System, not_found, number, text};
 use super::words::Words;
-use super::{Context, wrong};
+use super::{Context, seastat, wrong};
+use crate::commands::sea_clients;
 use crate::exit::Failure;
 use control::model::resolve::network::vlans;
 use control::server::ObjectView;
@@ -101,6 +102,16 @@ pub(super) fn entstat(context: &Context<'_>, typed: &Words) -> Result<String, Fa
     let mut report = system.ent_report(name)?;
     report.lan = report.lan.filter(|_| whole);
     Ok(entstat::adapter(&report))
+}
+
+/// `seastat`
+pub(super) fn seastat(context: &Context<'_>, typed: &Words) -> Result<String, Failure> {
+    let Some(name) = typed.one("-d") else {
+        return Err(wrong("seastat needs -d and a shared Ethernet adapter", "`seastat -d ent6`"));
+    };
+    let clear = typed.has("-c");
+    let view = sea_clients::ask(&context.client, name, clear)?;
+    Ok(if clear { String::new() } else { seastat::report(name, &view.clients) })
 }
 
 impl System {

@@ -4,7 +4,9 @@ use super::entstat::{
     self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, VIRTUAL,
 };
 use super::maps::{self, Backing, ListOptions, NetMap};
+use super::seastat;
 use super::tests::{read, value};
+use control::server::{PassedView, SeaClientView};
 
 fn frames() -> Frames {
     Frames {
@@ -179,4 +181,41 @@ fn maps_of_networks_are_read_again() {
         }
     }
     insta::assert_snapshot!(maps::net(&maps, ListOptions::default()));
+}
+
+#[test]
+fn clients_of_a_shared_adapter_are_read_again() {
+    let client = |mac: &str, untagged, ip: Option<&str>, number| SeaClientView {
+        mac: mac.to_owned(),
+        vlan: 200,
+        untagged,
+        priority: 3,
+        ip: ip.map(str::to_owned),
+        passed: PassedView {
+            sent_frames: number,
+            sent_bytes: number + 1,
+            received_frames: number + 2,
+            received_bytes: number + 3,
+        },
+    };
+    let clients = [
+        client("02:00:5e:00:00:01", true, Some("10.0.0.7"), 70),
+        client("02:00:5e:00:00:02", false, Some("fd00::7"), u64::MAX / 2),
+        client("02:00:5e:00:00:03", false, None, 0),
+    ];
+    let text = seastat::report("ent6", &clients);
+    let captures = read("seastat -d ent6", &text);
+    let found = captures.reports[0].seastat().unwrap();
+    assert_eq!(found.clients.len(), 3);
+    for (found, one) in found.clients.iter().zip(&clients) {
+        assert_eq!(found.mac, one.mac.to_uppercase());
+        let of_tag = (value(&found.vlan), value(&found.vlan_priority));
+        assert_eq!(of_tag, if one.untagged { (None, None) } else { (Some(200), Some(3)) });
+        assert_eq!((value(&found.ip), value(&found.hostname)), (one.ip.clone(), None));
+        let sent = (value(&found.transmitted_packets), value(&found.transmitted_bytes));
+        assert_eq!(sent, (Some(one.passed.sent_frames), Some(one.passed.sent_bytes)));
+        let received = (value(&found.received_packets), value(&found.received_bytes));
+        assert_eq!(received, (Some(one.passed.received_frames), Some(one.passed.received_bytes)));
+    }
+    insta::assert_snapshot!(text);
 }

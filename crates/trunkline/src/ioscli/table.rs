@@ -2,7 +2,7 @@
 
 use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
-use super::{Command, act, errlog, iostat, media, sea, show, ssp};
+use super::{Command, act, errlog, iostat, media, sea, seastat, show, ssp};
 
 pub(super) const FMT: Flag =
     flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
@@ -12,6 +12,7 @@ const PERM: &str = "also what takes effect later; see below";
 pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: FCSTAT, run: show::fcstat },
     Command { syntax: ENTSTAT, run: sea::entstat },
+    Command { syntax: seastat::SEASTAT, run: sea::seastat },
     Command { syntax: IOSTAT, run: iostat::run },
     Command { syntax: VIOSTAT, run: iostat::run },
     Command { syntax: CAT, run: show::cat },
@@ -126,8 +127,8 @@ const ENTSTAT: Syntax = Syntax {
     plain: 1,
     notes: "\
 DEVICE is a shared Ethernet adapter, its uplink (the real adapter), or a virtual Ethernet adapter. A shared adapter counts what its uplink does: received on the real side \
-is what came from outside, received on the virtual side what went there. Dropped are frames in both directions; `trunkline stats UPLINK` has them by reason. Frames \
-are not counted by trunk adapter, so these have no counters.
+is what came from outside, received on the virtual side what went there. Dropped are frames in both directions; `trunkline stats UPLINK` has them by reason. Trunk \
+adapters have no counters here: `trunkline sea clients` has theirs, where `accounting` is enabled.
 ",
 };
 

@@ -92,6 +92,35 @@ fn has_a_channel_of_its_own(server: &Server) {
     server.ok("uplink wait ent1");
 }
 
+/// What passes is counted by client where that is enabled, and said with the commands of either.
+fn counts_its_clients(server: &Server) {
+    let not_yet = server.run("ioscli seastat -d ent2");
+    let why = String::from_utf8_lossy(&not_yet.stderr).into_owned();
+    assert_eq!(not_yet.status.code(), Some(2), "{not_yet:?}");
+    assert!(why.contains("`trunkline sea set ent2 --accounting enabled`"), "{why}");
+    assert_eq!(server.ok("ioscli chdev -dev ent2 -attr accounting=enabled"), "ent2 changed\n");
+    assert_eq!(server.ok("ioscli lsdev -dev ent2 -attr accounting"), "value\n\nenabled\n");
+    assert!(server.ok("ioscli seastat -d ent2 -n").contains("Device Name: ent2\n"));
+    assert!(server.ok("sea clients ent2").contains("\nent7 "));
+    assert_eq!(server.ok("ioscli seastat -d ent2 -c"), "");
+    server.ok("sea clients ent2 --clear");
+    server.ok("sea set ent2 --accounting disabled");
+}
+
+/// The VLANs of a shared adapter are listed with what bridges them.
+fn vlans_are_listed(server: &Server) {
+    let list = server.ok("vlan list net0");
+    let row = |vlan: &str| {
+        let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.find(|row| row[1] == vlan).unwrap_or_default().join(" ")
+    };
+    assert_eq!(row("30"), "net0 30 - ent2 ent1 3 bridges (PRIMARY)", "{list}");
+    assert!(row("1").ends_with("ent2 ent1 3 bridges (PRIMARY)"), "{list}");
+    let one = server.ok("vlan show 30");
+    assert!(one.contains("ent1, with a tag") && one.contains("ent7"), "{one}");
+    assert_eq!(server.run("vlan show 31").status.code(), Some(3));
+}
+
 #[test]
 fn a_shared_adapter_is_made_with_the_commands_of_the_original() {
     testkit::in_network_namespace("uplinks::a_shared_adapter_inside");
@@ -136,6 +165,7 @@ fn a_shared_adapter_inside() {
     );
     let stat = server.ok("ioscli entstat -all ent2");
     assert!(stat.contains("    ent5: 1 10 20") && stat.contains("    ent7: 99 30"), "{stat}");
+    counts_its_clients(&server);
     // A second way for a VLAN to the world outside is refused.
     let way = server.run("uplink create up0 --network net0 --pvid 30");
     assert_eq!(way.status.code(), Some(2), "{way:?}");
@@ -163,6 +193,7 @@ fn a_shared_adapter_inside() {
         stat.contains("    State: PRIMARY") && stat.contains("Priority: 3  Active: True"),
         "{stat}"
     );
+    vlans_are_listed(&server);
     server.until("the event", |server| server.ok("events --of ent2").contains("failover"));
     server.ok("sea set ent2 --link lo");
     let asked = server.run("sea set ent2 --netaddr gateway");

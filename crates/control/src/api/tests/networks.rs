@@ -1,6 +1,6 @@
 //! Networks over the API: frames that are watched, and cards that are down.
 
-use protocol::message::FailoverStatus;
+use protocol::message::{FailoverStatus, Passed, Tally};
 
 use super::*;
 
@@ -128,4 +128,119 @@ async fn what_partners_bridge_now_is_checked_as_well() {
     assert!(both.contains("both-bridge"), "{both}");
     let neither = check(["LIMBO", "BACKUP"], [&[], &[]]).await;
     assert!(neither.contains("neither-bridges") && !neither.contains("state-against"), "{neither}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_a_shared_adapter_is_shown_by_client_and_by_trunk_adapter() {
+    let bench = Bench::new().await;
+    let sea = |accounting: &str| {
+        format!(
+            "{NETWORK}[uplink.ent1]\n[trunk.ent5]\nnetwork = \"net0\"\n[trunk.ent7]\nnetwork = \"net0\"\npvid = 2\nvlans = \"20,30\"\n\
+             [sea.ent2]\nreal_adapter = \"ent1\"\nvirt_adapters = \"ent5,ent7\"\npvid_adapter = \"ent5\"\npvid = 1\naccounting = \"{accounting}\"\n"
+        )
+    };
+    bench.apply(&sea("disabled")).await;
+    assert_eq!(bench.call("GET", "/v1/seas/ent9/clients", json!({})).await.0, 404);
+    let (status, refusal) = bench.call("GET", "/v1/seas/ent2/clients", json!({})).await;
+    assert!(status == 400 && refusal.to_string().contains("--accounting enabled"), "{refusal}");
+    bench.apply(&sea("enabled")).await;
+    let passed = |frames| Passed { frames, bytes: 100 * frames };
+    let tally = |station, vlan, sent, received| Tally {
+        station,
+        vlan,
+        sent: passed(sent),
+        received: passed(received),
+        ..Tally::default()
+    };
+    bench.fake("main").books().tallies = vec![
+        tally(None, 1, 5, 6),
+        Tally {
+            address: Some([10, 0, 0, 7].into()),
+            ..tally(Some([2, 0, 0, 0, 0, 0xaa]), 1, 3, 4)
+        },
+        tally(None, 20, 7, 8),
+        Tally { priority: 5, ..tally(Some([2, 0, 0, 0, 0, 0xaa]), 20, 1, 2) },
+        tally(None, 30, 10, 20),
+    ];
+    let seen = bench.get("/v1/seas/ent2/clients").await;
+    let counts = |sent: u64, received: u64| {
+        json!({
+            "sent_frames": sent, "sent_bytes": 100 * sent,
+            "received_frames": received, "received_bytes": 100 * received,
+        })
+    };
+    let with = |counts: Value, more: Value| {
+        let mut all = more;
+        all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
+        all
+    };
+    let mac = "02:00:00:00:00:aa";
+    let wanted = json!({
+        "clients": [
+            with(counts(3, 4), json!({"mac": mac, "vlan": 1, "untagged": true, "priority": 0, "ip": "10.0.0.7"})),
+            with(counts(1, 2), json!({"mac": mac, "vlan": 20, "untagged": false, "priority": 5})),
+        ],
+        "trunks": [
+            with(counts(5, 6), json!({"trunk": "ent5"})),
+            with(counts(17, 28), json!({"trunk": "ent7"})),
+        ],
+    });
+    assert_eq!(seen, wanted);
+    let (status, cleared) = bench.call("POST", "/v1/seas/ent2/clear-clients", json!({})).await;
+    assert_eq!((status, cleared), (200, wanted));
+    assert_eq!(bench.get("/v1/seas/ent2/clients").await["clients"], json!([]));
+    bench.with_an_earlier_program().await;
+    let (status, refusal) = bench.call("GET", "/v1/seas/ent2/clients", json!({})).await;
+    assert!(status == 400 && refusal.to_string().contains("earlier version"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vlan_says_who_is_in_it_and_who_bridges_it() {
+    let bench = Bench::new().await;
+    bench
+        .apply(
+            "[network.net0]\n[network.net1]\n\
+             [adapter.ent0]\nkind = \"ethernet\"\nnetwork = \"net0\"\nvlans = \"20\"\n\
+             [adapter.ent3]\nkind = \"ethernet\"\nnetwork = \"net0\"\npvid = 20\n\
+             [adapter.ent4]\nkind = \"ethernet\"\nnetwork = \"net0\"\npvid = 40\ntagging = \"tunnel\"\n\
+             [adapter.ent8]\nkind = \"ethernet\"\nnetwork = \"net0\"\nmonitor = true\n\
+             [uplink.ent1]\n[trunk.ent5]\nnetwork = \"net0\"\n[trunk.ent7]\nnetwork = \"net0\"\npvid = 2\nvlans = \"20,30\"\n\
+             [sea.ent2]\nreal_adapter = \"ent1\"\nvirt_adapters = \"ent5,ent7\"\npvid_adapter = \"ent5\"\npvid = 1\n\
+             ha_mode = \"sharing\"\nctl_chan = \"/run/t/sea.lock\"\npriority = 3\n\
+             [uplink.ent9]\nnetwork = \"net1\"\npvid = 7\n",
+        )
+        .await;
+    bench.fake("main").books().status.uplinks[0].failover = Some(FailoverStatus {
+        state: "PRIMARY_SH".to_owned(),
+        reason: String::new(),
+        partner: None,
+        bridges: vec![1, 30],
+        takeovers: 0,
+        since_ms: 0,
+        answers: None,
+    });
+    let port = |name: &str, tagged: bool| json!({"adapter": name, "tagged": tagged});
+    let sea = |trunk: &str, tagged: bool, state: &str| {
+        json!({
+            "uplink": "ent1", "sea": "ent2", "trunk": trunk, "priority": 3,
+            "tagged": tagged, "state": state, "failover": "PRIMARY_SH",
+        })
+    };
+    let vlan = |network: &str, vlan: u16, ports: Value, bridge: Option<Value>| {
+        let mut view = json!({"network": network, "vlan": vlan, "ports": ports});
+        if let Some(bridge) = bridge {
+            view["bridge"] = bridge;
+        }
+        view
+    };
+    let alone = json!({"uplink": "ent9", "tagged": false, "state": "bridges"});
+    let both = json!([port("ent0", true), port("ent3", false)]);
+    let wanted = json!([
+        vlan("net0", 1, json!([port("ent0", false)]), Some(sea("ent5", false, "bridges"))),
+        vlan("net0", 20, both, Some(sea("ent7", true, "standby"))),
+        vlan("net0", 30, json!([]), Some(sea("ent7", true, "bridges"))),
+        vlan("net0", 40, json!([port("ent4", false)]), None),
+        vlan("net1", 7, json!([]), Some(alone)),
+    ]);
+    assert_eq!(bench.get("/v1/vlans").await["items"], wanted);
 }

@@ -174,11 +174,17 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
                 unknown: attr::uplink::STORM_UNKNOWN.value(set),
             },
             thread: sea_of(desired, name).is_some_and(|(_, sea)| attr::sea::THREAD.value(sea) == 1),
+            accounting: sea_of(desired, name).is_some_and(|(_, sea)| is_counted(sea)),
             ..UplinkSpec::on(whose, name)
         };
         (home(network) == dataplane).then(|| (name.clone(), spec))
     };
     desired[Object::Uplink].iter().filter_map(spec).collect()
+}
+
+/// Whether what passes a shared adapter is counted by client.
+pub fn is_counted(sea: &Attributes) -> bool {
+    attr::sea::ACCOUNTING.value(sea) == words::Accounting::Enabled
 }
 
 /// How the shared adapter of an uplink takes part in failover.
@@ -193,7 +199,11 @@ fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<Failover
         HaMode::Sharing => FailoverMode::Sharing,
     };
     let odd = trunks(desired, set).skip(1).step_by(2);
-    let leaves = odd.filter_map(|(_, trunk)| vlans(attr::trunk::VLANS.value(trunk))).flatten();
+    let leaves = odd.flat_map(|(name, trunk)| {
+        let untagged = s::PVID.of(set).filter(|_| s::PVID_ADAPTER.of(set) == Some(name));
+        let tagged = vlans(attr::trunk::VLANS.value(trunk)).unwrap_or_default();
+        tagged.into_iter().chain(untagged.map(narrow16))
+    });
     Some(FailoverSpec {
         sea: sea.to_owned(),
         mode,
@@ -310,6 +320,25 @@ mod tests {
         for bad in ["0", "4095", "5-3", "a", "1,", "1-2-3"] {
             assert_eq!(vlans(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn what_is_shared_is_all_that_every_second_trunk_adapter_has() {
+        let leaves = |pvid_adapter: &str, pvid: u16| {
+            let text = format!(
+                "[network.n]\n[uplink.u]\n[trunk.a]\nnetwork=\"n\"\npvid=1\nvlans=\"10-11\"\n\
+                 [trunk.b]\nnetwork=\"n\"\npvid=2\nvlans=\"20\"\n[trunk.c]\nnetwork=\"n\"\npvid=3\nvlans=\"30\"\n\
+                 [sea.s]\nreal_adapter=\"u\"\nvirt_adapters=\"a,b,c\"\npvid_adapter=\"{pvid_adapter}\"\npvid={pvid}\n\
+                 ha_mode=\"sharing\"\nctl_chan=\"/run/c\"\n"
+            );
+            let desired = crate::config::read(&text).unwrap();
+            let uplink = uplinks(&desired, "main").remove("u").unwrap();
+            assert_eq!((uplink.pvid, &uplink.vids[..]), (pvid, &[10, 11, 20, 30][..]));
+            uplink.failover.unwrap().leaves
+        };
+        assert_eq!(leaves("a", 1), [20]);
+        assert_eq!(leaves("b", 2), [20, 2]);
+        assert_eq!(leaves("c", 3), [20]);
     }
 
     #[test]
