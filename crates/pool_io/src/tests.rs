@@ -15,6 +15,7 @@ use crate::{PoolHandle, Pools};
 mod coalesce;
 mod copies;
 mod counted;
+mod fenced;
 mod full;
 mod hangs;
 mod layers;
