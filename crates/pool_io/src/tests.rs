@@ -17,6 +17,7 @@ mod copies;
 mod counted;
 mod fenced;
 mod full;
+mod groups;
 mod hangs;
 mod layers;
 mod mirror;
