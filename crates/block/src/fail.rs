@@ -38,7 +38,18 @@ pub(crate) fn io_error(result: i32) -> IoError {
         libc::ESTALE | libc::ENODEV | libc::ENXIO | libc::EBADF | libc::ENOENT => IoError::Gone,
         libc::EOPNOTSUPP => IoError::Unsupported,
         libc::EROFS | libc::EPERM => IoError::ReadOnly,
+        // A persistent reservation that this host is not part of, and a host on Ceph's blocklist.
+        libc::EBADE | libc::ESHUTDOWN => IoError::Fenced,
         _ => IoError::Io,
+    }
+}
+
+impl VolumeError {
+    /// Whether another host has taken the device over.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        let errno = self.source.as_ref().and_then(io::Error::raw_os_error);
+        errno.is_some_and(|errno| io_error(-errno) == IoError::Fenced)
     }
 }
 

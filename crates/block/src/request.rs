@@ -122,6 +122,9 @@ pub enum IoError {
     /// The file or device is no longer there.
     #[error("the volume's file or device is gone")]
     Gone,
+    /// Somebody else has taken the device over, and nothing of it was done.
+    #[error("another host has taken the volume's device over")]
+    Fenced,
 }
 
 /// The end of a request that was [`Submit::Pending`].

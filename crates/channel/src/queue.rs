@@ -377,7 +377,7 @@ impl RunningQueue {
             IoError::Gone => self.count(QueueCounter::ErrorsGone, 1),
             IoError::OutOfRange => self.count(QueueCounter::OutOfRange, 1),
             IoError::Unsupported => self.count(QueueCounter::Unsupported, 1),
-            IoError::Io | IoError::ReadOnly => {}
+            IoError::Io | IoError::ReadOnly | IoError::Fenced => {}
         }
     }
 

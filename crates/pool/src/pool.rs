@@ -51,6 +51,7 @@ mod dismissals;
 mod effects;
 mod fault;
 mod features;
+mod fenced;
 mod layered;
 mod layout;
 mod log;
@@ -270,7 +271,8 @@ enum Phase {
     /// Until then requests wait.
     Opening,
     Serving,
-    Stopped,
+    /// It does nothing any more, for that reason.
+    Stopped(Fault),
 }
 
 /// What an effect that was given out is for.
@@ -547,7 +549,7 @@ impl Pool {
     pub fn submit(&mut self, tag: u64, request: Request) {
         match self.phase {
             Phase::Opening => self.early.push((tag, request)),
-            Phase::Stopped => self.answer(tag, Err(Fault::Stopped)),
+            Phase::Stopped(why) => self.answer(tag, Err(why)),
             Phase::Serving => self.begin(tag, request),
         }
         self.turn();
@@ -559,7 +561,7 @@ impl Pool {
         for pv in pvs.into_iter().flatten() {
             self.load.entry(pv).and_modify(|load| *load -= 1);
         }
-        if self.phase == Phase::Stopped {
+        if self.stopped().is_some() {
             return;
         }
         // What failed on one PV, and may be the loss of it.
@@ -597,7 +599,7 @@ impl Pool {
             Op::Erase { pv } => self.erased(pv),
             Op::Copy { key, id, block } => self.copied(key, id, block, &outcome),
             Op::MoveFlush { key, id } => self.move_flushed(key, id, &outcome),
-            _ if outcome == Outcome::Failed => self.stop(),
+            _ if outcome == Outcome::Failed => self.stop(Fault::Stopped),
             Op::Journal => self.journal_done(),
             Op::Checkpoint => self.checkpoint_done(),
             Op::Opening => self.opening_done(),
@@ -608,7 +610,7 @@ impl Pool {
 
     /// What may have become possible.
     fn turn(&mut self) {
-        if self.phase != Phase::Stopped {
+        if self.stopped().is_none() {
             self.turn_members();
             self.turn_mends();
             self.turn_checks();
@@ -621,9 +623,9 @@ impl Pool {
         }
     }
 
-    /// Nothing can be made durable any more: everybody is told.
-    fn stop(&mut self) {
-        self.phase = Phase::Stopped;
+    /// Nothing can be made durable any more: everybody is told why.
+    fn stop(&mut self, why: Fault) {
+        self.phase = Phase::Stopped(why);
         let tags: BTreeSet<u64> = self
             .jobs
             .values()
@@ -663,10 +665,11 @@ impl Pool {
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
-            self.answer(tag, Err(Fault::Stopped));
+            self.answer(tag, Err(why));
         }
         self.jobs.clear();
         self.full = Full::default();
+        self.held = HeldCopies::default();
     }
 
     fn begin(&mut self, tag: u64, request: Request) {

@@ -11,6 +11,7 @@ mod coalesce;
 mod differ;
 mod disk;
 mod dismissals;
+mod fenced;
 mod full;
 mod growing;
 mod kept;

@@ -425,6 +425,35 @@ impl LuLane {
         self.ask(ring, request, (done, bytes), (bufs.into(), odd))
     }
 
+    /// Another server has the pool: what is under way is, and stays so, as at a PV that hangs.
+    #[cold]
+    fn fence(&self) {
+        if !self.shared.fenced.swap(true, Relaxed) {
+            self.inbox.post(Message::Fenced(Arc::clone(&self.shared)));
+        }
+    }
+
+    /// … and so is what comes.
+    #[cold]
+    fn hold(&mut self, request: &Request<'_>) -> Submit {
+        let job = Job {
+            tag: request.tag,
+            base: 0,
+            bytes: 0,
+            len: request.len,
+            parity: None,
+            pieces: 0,
+            odd: false,
+            takes: false,
+            kind: Kind::Other,
+            began: 0,
+        };
+        match self.jobs.insert(job) {
+            Some(_) => Submit::Held { reason: Wait::Pool },
+            None => Submit::Park { reason: Wait::BackEndFull, until: None },
+        }
+    }
+
     /// Hands the pool a request, or a round of it.
     fn ask(
         &mut self,
@@ -516,6 +545,9 @@ impl Lane for LuLane {
         if let Err(error) = self.check(request) {
             return Submit::Done(Err(error));
         }
+        if self.shared.fenced.load(Relaxed) {
+            return self.hold(request);
+        }
         match request.op {
             OpKind::Read => self.transfer(ring, request),
             OpKind::Write { fua: false } if self.write_cache => self.transfer(ring, request),
@@ -546,6 +578,11 @@ impl Lane for LuLane {
         let place = usize::from(part) - 1;
         let Some(Some(pv)) = self.pvs.get_mut(place) else { return };
         pv.lane.complete(ring, token, result, out);
+        let refused = |finish: &Finish| finish.outcome == Outcome::Done(Err(IoError::Fenced));
+        if self.shared.fenced.load(Relaxed) || out[first..].iter().any(refused) {
+            out.truncate(first);
+            return self.fence();
+        }
         for finish in &mut out[first..] {
             let Some(job) = self.jobs.remove(finish.tag.0.into()) else {
                 debug_assert!(false, "{finish:?} was not begun");

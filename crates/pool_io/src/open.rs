@@ -23,7 +23,7 @@ use crate::signature;
 use crate::table::{Absent, OpenPv, Shared};
 use crate::thread::{At, Candidate, NotThere, Opening};
 use crate::volume::chunks_for;
-use crate::work::{DEADLINE, Work};
+use crate::work::{DEADLINE, Work, taken_over};
 
 /// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet. With it the PVs that have left it and that a process
 /// before did not come to erase, or not to the end: to be erased when it serves, for then it is durable that they have left.
@@ -35,13 +35,21 @@ pub(crate) fn open(
     let Opening { spec, owner, candidates: (pvs, mut absent), shadow } = opening;
     let limit = (!spec.mirror.is_empty() && !spec.fresh).then_some(DEADLINE);
     let (mut candidates, mut lanes) = (Vec::new(), Vec::new());
-    let mut whole = true;
+    let (mut whole, mut fenced) = (true, false);
     for candidate in pvs {
         let lane = lane_of(inbox, &candidate.pv).map(|lane| lane.at_most(limit));
         let found = lane.and_then(|lane| {
-            let whole = !candidate.must || look(&spec, owner.pool, &candidate.pv, &lane)?.is_some();
-            Ok((lane, whole))
+            let looked = match candidate.must {
+                true => look(&spec, owner.pool, &candidate.pv, &lane).map(|label| label.is_some()),
+                false => Ok(true),
+            };
+            fenced |= lane.is_fenced();
+            Ok((lane, looked?))
         });
+        // Of the others nobody knows what they still are.
+        if fenced {
+            return Err(taken_over());
+        }
         match found {
             Ok((lane, is_whole)) => {
                 whole &= is_whole;
@@ -60,6 +68,10 @@ pub(crate) fn open(
         new_pool(owner.pool, &pvs, &lanes)?;
     }
     let chosen = in_order(owner.pool, &pvs, &lanes, &mut absent);
+    let fenced = || lanes.iter().any(PvLane::is_fenced);
+    if fenced() {
+        return Err(taken_over());
+    }
     // Why one is not there says more than that too few are.
     let first =
         |absent: Vec<NotThere>, error| absent.into_iter().next().map_or(error, |one| one.error);
@@ -104,6 +116,7 @@ pub(crate) fn open(
         let opened = Pool::open_without(&mut source, owner.server, known, &without, policy);
         let error = match opened {
             Ok(core) => break core,
+            Err(_) if fenced() => return Err(taken_over()),
             Err(error) => error,
         };
         let told = PoolError { what: error.to_string(), help: None };

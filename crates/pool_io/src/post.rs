@@ -167,6 +167,8 @@ pub(crate) enum Message {
     Ask(Arc<Shared>, Ask),
     /// Channels have taken most of what an LU offers, or written much of which nothing is known: what they have written is learnt before anything else.
     Taken(Arc<Shared>, u32),
+    /// A PV has told a channel that another server has it.
+    Fenced(Arc<Shared>),
     /// What holds where it is full, or nearly so; LUs for whose reserve there is no room are told, if somebody waits for that, and else get it.
     WhenFull(Arc<Shared>, FullSpec, Option<ReplyTo<Vec<u32>>>),
     /// What a copy of a whole LU wants beside reads and writes.

@@ -1,5 +1,6 @@
 //! Operations on PVs for those on other threads, who wait for each: a pool is made, looked at and opened there, so that a PV that hangs meanwhile delays nobody else.
 
+use std::cell::Cell;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub(crate) struct PvLane<'a> {
     lane: Option<u16>,
     /// How long an operation may take.
     most: Option<Duration>,
+    refused: Cell<bool>,
 }
 
 impl Drop for PvLane<'_> {
@@ -36,7 +38,7 @@ impl<'a> PvLane<'a> {
     pub(crate) fn new(inbox: &'a Inbox, pv: &OpenPv) -> Result<PvLane<'a>, Refused> {
         let attached = ask(inbox, |reply| Message::Attach(pv.clone(), reply));
         let lane = attached.map_err(Refused::Pool)?.map_err(Refused::Volume)?;
-        Ok(PvLane { inbox, lane: Some(lane), most: None })
+        Ok(PvLane { inbox, lane: Some(lane), most: None, refused: Cell::new(false) })
     }
 
     /// What takes longer than that has failed.
@@ -50,7 +52,20 @@ impl<'a> PvLane<'a> {
         self.lane.take()
     }
 
+    /// Whether another server has it: it has refused something.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.refused.get()
+    }
+
     fn run(&self, op: OpKind, offset: u64, data: Vec<u8>) -> (Result<(), IoError>, Vec<u8>) {
+        let (result, data) = self.run_once(op, offset, data);
+        if result == Err(IoError::Fenced) {
+            self.refused.set(true);
+        }
+        (result, data)
+    }
+
+    fn run_once(&self, op: OpKind, offset: u64, data: Vec<u8>) -> (Result<(), IoError>, Vec<u8>) {
         let Some(lane) = self.lane else { return (Err(IoError::Gone), data) };
         let Some(most) = self.most else {
             return ask(self.inbox, |reply| Message::Io { lane, op, offset, data, reply })

@@ -237,6 +237,8 @@ pub(crate) struct Shared {
     lanes: Mutex<Vec<Arc<Begun>>>,
     /// Writes wait for space.
     pub(crate) full: AtomicBool,
+    /// Another server has the pool: nothing is answered.
+    pub(crate) fenced: AtomicBool,
     view: Mutex<PoolView>,
     /// LUs that come from files or go into them.
     pub(crate) copies: Mutex<Copies>,
@@ -391,6 +393,7 @@ impl Shared {
             epoch: AtomicU64::new(0),
             lanes: Mutex::default(),
             full: AtomicBool::new(false),
+            fenced: AtomicBool::new(false),
             view: Mutex::default(),
             copies: Mutex::default(),
         }

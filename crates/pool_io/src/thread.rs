@@ -24,7 +24,7 @@ use crate::remote::for_caller;
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Progress, PvView, Shared, Table, locked};
 use crate::volume::{LuVolume, chunks_for, size};
-use crate::work::{For, Work};
+use crate::work::{For, Work, taken_over};
 
 /// How often it is looked whether channels are done, while they are waited for.
 const LOOK: Duration = Duration::from_millis(1);
@@ -144,11 +144,15 @@ impl Pools {
         for path in &spec.pvs {
             let must = spec.fresh || !spec.joining.contains(path);
             let at = At { tier: spec.tier_of(path), group: spec.group_of(path) };
-            match open_pv(files, server, &spec.name, path, false, event) {
+            match try_pv(files, server, &spec.name, path, false, event) {
                 Ok(pv) => pvs.push(Candidate { pv, must, at, unfit: None }),
-                Err(error) if spec.fresh => return Err(error),
+                Err(error) if spec.fresh => return Err(of_pv(path, error)),
+                Err(error) if must && error.is_fenced() => return Err(taken_over()),
                 // The others say whether it can be done without.
-                Err(error) if must => absent.push(NotThere { path: path.clone(), error }),
+                Err(error) if must => {
+                    let error = of_pv(path, error);
+                    absent.push(NotThere { path: path.clone(), error });
+                }
                 // Whoever adds it says so.
                 Err(_) => {}
             }
@@ -238,6 +242,22 @@ pub(crate) fn ask_core(
 }
 
 /// Opens a PV, and has its lock.
+fn try_pv(
+    files: &dyn Files,
+    server: Option<&str>,
+    pool: &str,
+    path: &Path,
+    returns: bool,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<OpenPv, VolumeError> {
+    // It is tried again soon by whoever wants it; meanwhile others have their turn.
+    let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
+    let volume = VolumeSpec::new(pool, file.clone());
+    let opened = open_part(files, server, &volume, &file, returns, event)?;
+    Ok(OpenPv::new(Arc::new(opened), path))
+}
+
+/// The same, for who is told of it as of a pool's.
 pub(crate) fn open_pv(
     files: &dyn Files,
     server: Option<&str>,
@@ -246,12 +266,7 @@ pub(crate) fn open_pv(
     returns: bool,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<OpenPv, PoolError> {
-    // It is tried again soon by whoever wants it; meanwhile others have their turn.
-    let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
-    let volume = VolumeSpec::new(pool, file.clone());
-    let opened = open_part(files, server, &volume, &file, returns, event);
-    let opened = opened.map_err(|error| of_pv(path, error))?;
-    Ok(OpenPv::new(Arc::new(opened), path))
+    try_pv(files, server, pool, path, returns, event).map_err(|error| of_pv(path, error))
 }
 
 impl PoolHandle {
@@ -621,6 +636,9 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                         work.offer(lu);
                     }
                 }
+                Message::Fenced(of) => {
+                    let _ = work_of(&mut works, &of).map(Work::fence);
+                }
                 Message::WhenFull(of, what, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         work.when_full(&what, reply);
@@ -719,13 +737,10 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 retired.extend(work.lanes.drain(..).flatten());
                 engine.leave_idle(&mut retired);
                 let (opening, closing) = (work.opening.take(), work.closing.take());
-                let failed_on = work.failed_on();
+                let failed = (work.not_served(), work.failed_on());
                 // The PVs' locks go before whoever waits goes on.
                 drop(work);
-                let what = "its own blocks cannot be written";
-                let failed =
-                    || (PoolError::new(what, "see whether its PVs are in order"), failed_on);
-                let _ = opening.map(|reply| reply.send(Err(failed())));
+                let _ = opening.map(|reply| reply.send(Err(failed)));
                 let _ = closing.map(|reply| reply.send(()));
             }
         }

@@ -5,6 +5,7 @@ mod chains;
 mod checks;
 mod copies;
 mod effects;
+mod fenced;
 mod full;
 mod leaving;
 mod mirror;
@@ -24,6 +25,7 @@ use pool::format::{MemberState, Superblock};
 use pool::{Balance, Effect, Extent, Fault, KeptPart, NewPv, Outcome, Pool, Reply, Request};
 
 use effects::{Purse, Todo, is_same};
+pub(crate) use fenced::taken_over;
 pub(crate) use mirror::DEADLINE;
 use pacing::Whose;
 
@@ -138,6 +140,8 @@ pub(crate) struct Work {
     full: full::Full,
     /// Operations that the engine has.
     flying: usize,
+    /// Another server has it, and channels know.
+    held: bool,
     /// Who waits until it serves.
     pub(crate) opening: Option<ReplyTo<Served>>,
     pub(crate) closing: Option<ReplyTo<()>>,
@@ -194,6 +198,7 @@ impl Work {
             drains: Vec::new(),
             full: full::Full::default(),
             flying: 0,
+            held: false,
             opening: None,
             closing: None,
             last: 0,
@@ -310,11 +315,14 @@ impl Work {
         }
         self.answers(pv, result.is_ok());
         let outcome = match (result, then) {
+            (Err(IoError::Fenced), _) => {
+                buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
+                return self.core.refused(op);
+            }
             (Err(_), _) => {
                 self.fails(pv);
                 Outcome::Failed
             }
-            (Ok(()), Then::Done) => Outcome::Done,
             (Ok(()), Then::Bytes) => {
                 let mut bytes = vec![0; buf.len()];
                 buf.read(0, &mut bytes);
@@ -326,12 +334,13 @@ impl Work {
                 }
                 Outcome::Done
             }
-            (Ok(()), Then::Copy { pv, at }) => {
+            (Ok(()), Then::Copy { pv, at }) if self.core.stopped().is_none() => {
                 let bytes = buf.len() as u64;
                 let write = OpKind::Write { fua: false };
                 let what = (op, Then::Done, Whose::Copy);
                 return self.begin(engine, pv, write, (at, bytes), buffer, what);
             }
+            (Ok(()), Then::Done | Then::Copy { .. }) => Outcome::Done,
         };
         if let Some(buffer) = buffer {
             engine.give_back(buffer);
@@ -414,6 +423,7 @@ impl Work {
 
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
+        self.hold_if_fenced();
         self.try_moves_again();
         self.leave_again();
         self.give_up_hung(engine);
@@ -556,6 +566,8 @@ impl Work {
 
     fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
         match self.asks.remove(&tag) {
+            // What waits for it to be over waits as well.
+            Some(Asker::Lane(_)) if result == Err(Fault::Fenced) => {}
             Some(Asker::Lane(mut ask)) => {
                 self.is_over(&ask);
                 if result.is_ok() && matches!(ask.op, OpKind::WriteZeroes { fua: true, .. }) {
@@ -668,7 +680,7 @@ fn error_of(fault: Fault) -> IoError {
         Fault::Range => IoError::OutOfRange,
         Fault::NoSpace => IoError::NoSpace,
         Fault::Frozen => IoError::ReadOnly,
-        Fault::Medium | Fault::Stopped => IoError::Io,
+        Fault::Medium | Fault::Stopped | Fault::Fenced => IoError::Io,
         // Nobody calls a client's request back here but where it waits for space and is not to.
         Fault::Cancelled => IoError::NoSpace,
         // No client's request is about a PV.

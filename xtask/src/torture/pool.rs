@@ -1,4 +1,4 @@
-//! `cargo xtask torture pool`: a storage pool of two tiers and a mirrored one, on files, loop devices and disks that fail, under random
+//! `cargo xtask torture pool`: a storage pool of two tiers, a mirrored one, and one whose LUs have checksums, on files, loop devices and disks that fail, hang, are slow and turn bits, under random
 //! changes, deaths of both processes, PVs that go and return, and clients that compare what they read with what was written.
 //!
 //! Of each LU one part is written whole, once, by a client whose seed is kept: what it holds is known from then on, in the LU, in its snapshots and in their

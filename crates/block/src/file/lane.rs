@@ -487,11 +487,11 @@ impl FileLane {
         }
         // A durable write that the medium refused: who knows what else the device had taken and not kept. One that found no space, or
         // that could not be done for reasons of its own, has harmed nobody; should it have taken somebody's error, the
-        // witnesses still have it.
+        // witnesses still have it. Nor does the device lose anything by being somebody else's.
         if job.durable
             && !matches!(
                 io_error(result),
-                IoError::NoSpace | IoError::Unsupported | IoError::ReadOnly
+                IoError::NoSpace | IoError::Unsupported | IoError::ReadOnly | IoError::Fenced
             )
             && !matches!(-result, libc::EFAULT | libc::EINVAL | libc::ENOMEM)
         {
@@ -535,7 +535,7 @@ impl FileLane {
 
     fn flushed(&mut self, ring: &mut Ring, result: i32, out: &mut Vec<Finish>) {
         let passing = passing(result);
-        if result < 0 && passing.is_none() {
+        if result < 0 && passing.is_none() && io_error(result) != IoError::Fenced {
             self.shared.poison();
         }
         self.leave_line();

@@ -387,6 +387,8 @@ fn short_transfers_go_round_again_and_empty_ones_fail() {
                 (libc::EDQUOT, IoError::NoSpace),
                 (libc::ESTALE, IoError::Gone),
                 (libc::ENODEV, IoError::Gone),
+                (libc::EBADE, IoError::Fenced),
+                (libc::ESHUTDOWN, IoError::Fenced),
                 (libc::EINVAL, IoError::Io),
             ] {
                 let outcome = lane.round(op, 4096, 0, Some(-errno));

@@ -163,7 +163,9 @@ impl Pool {
 
     /// Reads both places of a home record.
     pub(super) fn give_home_read(&mut self, id: ChunkId, key: Option<(u32, u32)>) {
-        let Some(at) = home_place(&self.chosen.superblock, id) else { return self.stop() };
+        let Some(at) = home_place(&self.chosen.superblock, id) else {
+            return self.stop(Fault::Stopped);
+        };
         let bytes = 2 * HOME_BYTES as u64;
         let read = |op| Effect::Read { op, pv: id.pv, at, bytes, to: Reader::Pool };
         self.give(Op::Home { id, key }, read);
@@ -247,7 +249,7 @@ impl Pool {
         for thing in things {
             let copy = self.checkpoint.places.get(&thing).map_or(0, |place| 1 - place);
             let Some((pv, at, bytes)) = self.image(thing, copy, root.sequence) else {
-                return self.stop();
+                return self.stop(Fault::Stopped);
             };
             // What an owner before wrote in the second place must not count.
             if matches!(thing, Thing::Slots(_)) && self.checkpoint.places.get(&thing).is_none() {
@@ -508,7 +510,7 @@ impl Pool {
     pub(super) fn superblock_done(&mut self, pv: u16, outcome: &Outcome) {
         if *outcome == Outcome::Failed {
             if !self.lose(pv) {
-                return self.stop();
+                return self.stop(Fault::Stopped);
             }
             self.loses_again(pv);
         }

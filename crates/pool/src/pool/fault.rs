@@ -92,6 +92,11 @@ pub enum Fault {
         "the pool's own blocks cannot be written: look for the PV that failed, and open the pool again"
     )]
     Stopped,
+    /// Another server has the pool. No client is told: its request is held.
+    #[error(
+        "another server has taken the pool over: see that no other has it, and open the pool again"
+    )]
+    Fenced,
 }
 
 /// What a part of the machine must not do; tests break one each.

@@ -78,7 +78,7 @@ impl Pool {
             if let Err(contradiction) = self.tables.apply(record) {
                 // What this process says and what it knows do not agree: better no answer than a wrong one.
                 debug_assert!(false, "{contradiction}");
-                return self.stop();
+                return self.stop(Fault::Stopped);
             }
             if record.kind == Kind::Map {
                 let id = ChunkId { pv: record.pv, chunk: record.chunk };

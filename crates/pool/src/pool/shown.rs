@@ -180,9 +180,12 @@ impl Pool {
         !self.effects.is_empty()
     }
 
-    /// Whether it does nothing any more, since its own blocks could not be written.
-    pub fn is_stopped(&self) -> bool {
-        self.phase == Phase::Stopped
+    /// Why it does nothing any more, if it does not: its own blocks could not be written, or another server has it.
+    pub fn stopped(&self) -> Option<Fault> {
+        match self.phase {
+            Phase::Stopped(why) => Some(why),
+            Phase::Opening | Phase::Serving => None,
+        }
     }
 
     /// The last transaction that is durable: what was [`Shown::unsettled`] may have settled when this changes.

@@ -278,7 +278,7 @@ fn a_scrub_beside_everything_else_finds_nothing_and_ends() {
             world.bring_back();
             world.rest();
         }
-        if !world.pool.is_stopped() {
+        if world.pool.stopped().is_none() {
             world.judge_now().unwrap();
         }
     }

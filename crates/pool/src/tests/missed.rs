@@ -118,7 +118,7 @@ fn bring_all_back(world: &mut World) {
     world.bring_back();
     world.rest();
     // It stops where it cannot do without what it lost.
-    if world.pool.is_stopped() {
+    if world.pool.stopped().is_some() {
         world.kill().unwrap();
         world.rest();
     }
@@ -201,7 +201,7 @@ fn sequence(seed: u64, broken: Option<Rule>, seen: &mut Seen) -> Result<(), Stri
         if random.below(3) == 0 {
             world.rest();
         }
-        if world.pool.is_stopped() {
+        if world.pool.stopped().is_some() {
             model.any = true;
             bring_all_back(&mut world);
         }

@@ -84,6 +84,8 @@ pub(super) struct World {
     pub(super) stays_bad: bool,
     /// Nothing can be done on this PV.
     pub(super) lost: Option<u16>,
+    /// Another server has this PV, which refuses everything.
+    pub(super) taken_over: Option<u16>,
     /// PVs that were lost, now or before.
     pub(super) had_lost: BTreeSet<u16>,
     /// Requests of channels that failed on a leg.
@@ -133,6 +135,7 @@ impl World {
             bad: BTreeSet::new(),
             stays_bad: false,
             lost,
+            taken_over: None,
             had_lost: lost.into_iter().collect(),
             failed: BTreeSet::new(),
             copied: BTreeMap::new(),
@@ -203,8 +206,10 @@ impl World {
             }
         }
         self.changed = true;
-        // A channel looks first; what it can do alone it does.
-        if let Request::Write { extent, durable: false } = request
+        // A channel looks first; what it can do alone it does, unless another server has the pool.
+        let fenced = self.pool.stopped() == Some(Fault::Fenced);
+        if !fenced
+            && let Request::Write { extent, durable: false } = request
             && let Lookup::There { legs, count } = self.pool.lookup(extent)
             // What has two legs the pool writes, which knows what either misses.
             && self.pool.lu_spaces().any(|lu| lu.lu == extent.lu && lu.legs == 1)
@@ -216,7 +221,7 @@ impl World {
             }
             return tag;
         }
-        if !self.takes(tag, &request) {
+        if fenced || !self.takes(tag, &request) {
             self.pool.submit(tag, request);
             self.collect();
         }
@@ -240,6 +245,10 @@ impl World {
     fn take_effects(&mut self) {
         for effect in self.pool.effects() {
             match effect {
+                // The shell holds it.
+                Effect::Answer { tag, result: Err(fault @ Fault::Fenced) } => {
+                    self.faults.insert(tag, fault);
+                }
                 Effect::Answer { tag, result } => {
                     let created = match result {
                         Ok(Reply::Created(lu)) => Some(lu),
@@ -442,9 +451,27 @@ impl World {
         }
     }
 
+    /// What a channel writes is not answered: another server has its PV, or the pool is known to be taken over, and then it may be there or not.
+    fn is_refused(&mut self, write: &Write) -> bool {
+        if self.taken_over == Some(write.pv) {
+            return true;
+        }
+        let fenced = self.pool.stopped() == Some(Fault::Fenced);
+        if fenced {
+            self.disks.write(write.clone(), false);
+        }
+        fenced
+    }
+
     fn carry_out(&mut self, at: usize) {
         let Some(flying) = self.flying.remove(at) else { return };
         let (op, outcome) = match flying {
+            Flying::Channel(tag, write) if self.is_refused(&write) => {
+                self.has_taken(tag, false);
+                self.changed = true;
+                self.pool.fence();
+                return self.collect();
+            }
             Flying::Channel(tag, write) => {
                 if self.lost == Some(write.pv) {
                     self.failed.insert(tag);
@@ -469,6 +496,12 @@ impl World {
                 }
                 self.changed = true;
                 return;
+            }
+            Flying::Effect(effect, _)
+                if self.taken_over.is_some() && effect.pvs().contains(&self.taken_over) =>
+            {
+                self.pool.refused(effect.op());
+                return self.collect();
             }
             Flying::Effect(effect, _)
                 if self.lost.is_some() && effect.pvs().contains(&self.lost) =>

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use memory::clock;
-use pool::Balance;
 use pool::format::MemberState;
+use pool::{Balance, Fault};
 
 use super::Work;
 use crate::table::{Progress, PvView, TierView};
@@ -112,9 +112,10 @@ impl Work {
         for lu in self.core.paused_requests().into_values() {
             *view.paused_lus.entry(lu).or_default() += 1;
         }
-        view.trouble = self.core.is_stopped().then(|| {
-            "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
-        });
+        view.trouble = self.core.stopped().map(|why| match why {
+            Fault::Fenced => "another server has taken it over, and what clients ask for is held until its data plane is restarted: see that no other server has it, and then restart that (`trunkline dataplane restart`)",
+            _ => "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed",
+        }).map(str::to_owned);
         let stuck = self.removals.stuck.iter().next().and_then(|(pv, fault)| {
             let path = self.shared.pv(*pv)?.path;
             Some(format!(

@@ -314,8 +314,8 @@ fn miscompare(at: u64) -> Sense {
 fn io_sense(out: Out, error: IoError) -> Sense {
     let reading = matches!(out, Out::Read | Out::Tail | Out::Verify | Out::CompareRead);
     let (key, code) = match error {
-        IoError::Io if reading => (SenseKey::MediumError, code::READ_ERROR),
-        IoError::Io => (SenseKey::MediumError, code::WRITE_ERROR),
+        IoError::Io | IoError::Fenced if reading => (SenseKey::MediumError, code::READ_ERROR),
+        IoError::Io | IoError::Fenced => (SenseKey::MediumError, code::WRITE_ERROR),
         IoError::NoSpace => (SenseKey::DataProtect, code::SPACE_ALLOCATION_FAILED),
         IoError::Unsupported => (SenseKey::IllegalRequest, code::INVALID_OPCODE),
         IoError::OutOfRange => (SenseKey::IllegalRequest, code::LBA_OUT_OF_RANGE),

@@ -35,9 +35,14 @@ pub(super) struct Pv {
     pub(super) side: usize,
     pub(super) away: bool,
     pub(super) leaving: bool,
+    pub(super) slow: bool,
 }
 
 impl Pv {
+    pub(super) fn new(medium: Medium, side: usize) -> Pv {
+        Pv { medium, side, away: false, leaving: false, slow: false }
+    }
+
     pub(super) fn path(&self) -> String {
         self.medium.path().display().to_string()
     }
@@ -46,6 +51,8 @@ impl Pv {
 pub(super) struct Pool {
     pub(super) name: &'static str,
     pub(super) mirrored: bool,
+    /// Its LUs have checksums.
+    pub(super) sums: bool,
     pub(super) pvs: Vec<Pv>,
     /// When it was last extended because writers waited.
     pub(super) extended: Option<Instant>,
@@ -113,8 +120,10 @@ impl World {
             tally: Tally::default(),
             steps: Vec::new(),
         };
-        for (name, mirrored) in [("one", false), ("two", true)] {
-            world.make_pool(name, mirrored)?;
+        for (name, mirrored, sums) in
+            [("one", false, false), ("two", true, false), ("sums", true, true)]
+        {
+            world.make_pool(name, mirrored, sums)?;
         }
         Ok(world)
     }
@@ -435,7 +444,7 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        self.pools[at].pvs.push(Pv { medium, side, away: false, leaving: false });
+        self.pools[at].pvs.push(Pv::new(medium, side));
         self.tally.pvs[0] += 1;
         Ok(())
     }

@@ -31,6 +31,9 @@ const STEPS: &[(usize, Step)] = &[
     (5, World::grow),
     (8, World::go_to_tier),
     (11, World::lose_or_return),
+    (3, World::hang),
+    (4, World::slow),
+    (6, World::flip),
     (3, World::add),
     (4, World::remove_pv),
     (3, World::replace_pv),
@@ -44,7 +47,7 @@ impl World {
     /// Steps until the time is over, then all that was begun to its end, and all that is known is compared.
     pub(super) fn run(&mut self, until: Instant) -> Result<()> {
         // One of each kind, with something in it.
-        for (pool, thick) in [(0, false), (0, true), (1, false)] {
+        for (pool, thick) in [(0, false), (0, true), (1, false), (2, false)] {
             let number =
                 self.create_in(pool, thick)?.ok_or_else(|| anyhow!("an empty pool is full"))?;
             let seed = self.seed();
@@ -116,7 +119,12 @@ impl World {
 
     // Pools and their PVs ---------------------------------------------------------------------------------------------
 
-    pub(super) fn make_pool(&mut self, name: &'static str, mirrored: bool) -> Result<()> {
+    pub(super) fn make_pool(
+        &mut self,
+        name: &'static str,
+        mirrored: bool,
+        sums: bool,
+    ) -> Result<()> {
         let mut pvs = Vec::new();
         for side in 0..SIDES {
             // One of each kind; only mirrored pools can do without one.
@@ -124,7 +132,7 @@ impl World {
                 let number = self.next();
                 let kind = if mirrored { at } else { at + 1 };
                 let medium = Medium::make(&self.server, self.can, number, kind)?;
-                pvs.push(Pv { medium, side, away: false, leaving: false });
+                pvs.push(Pv::new(medium, side));
             }
         }
         let list = |side: usize, tier: &str| {
@@ -140,7 +148,7 @@ impl World {
             false => words.extend(["--pvs", &both]),
         }
         self.must(&words, |server| is_there(server, "pool", name))?;
-        self.pools.push(Pool { name, mirrored, pvs, extended: None });
+        self.pools.push(Pool { name, mirrored, sums, pvs, extended: None });
         self.check()
     }
 
@@ -201,16 +209,16 @@ impl World {
             .change(&["pv", "replace", name, &path, &new], |server| has_pv(server, name, &new))?;
         if change == Change::Done {
             self.leaves(at, &path);
-            self.pools[at].pvs.push(Pv { medium, side, away: false, leaving: false });
+            self.pools[at].pvs.push(Pv::new(medium, side));
             self.tally.pvs[2] += 1;
         }
         Ok(Some(format!("replace {path} of {name} by {new}: {change:?}")))
     }
 
-    /// A PV of the mirrored pool goes, under its clients if it can, or one that is away returns.
+    /// A PV of a mirrored pool goes, under its clients if it can, or one that is away returns.
     fn lose_or_return(&mut self) -> Result<Option<String>> {
-        let at = 1;
-        if self.pools[at].pvs.iter().any(|pv| pv.away) {
+        let at = 1 + self.dice.below(self.pools.len() - 1);
+        if self.pools.iter().flat_map(|pool| &pool.pvs).any(|pv| pv.away) {
             self.return_all()?;
             return Ok(Some("return what was away".to_owned()));
         }
@@ -245,6 +253,85 @@ impl World {
             self.pools[at].name,
             if hot { "while it is used" } else { "while nothing runs" }
         )))
+    }
+
+    /// A PV by chance that does as it is told, and its pool.
+    fn some_disk(&mut self, so: impl Fn(&Pool, &Pv) -> bool) -> Option<(usize, usize)> {
+        let pools = self.pools.iter().enumerate();
+        let all = pools.flat_map(|(at, pool)| {
+            let own = pool.pvs.iter().enumerate();
+            let fit = own.filter(|(_, pv)| pv.medium.fails() && !pv.away && so(pool, pv));
+            fit.map(move |(index, _)| (at, index)).collect::<Vec<_>>()
+        });
+        self.dice.one_of(all)
+    }
+
+    /// A PV hangs and goes on: before a mirrored pool does without it, or after that.
+    fn hang(&mut self) -> Result<Option<String>> {
+        let Some((at, index)) = self.some_disk(|_, _| true) else { return Ok(None) };
+        let long = self.dice.below(3) == 0;
+        let least = if long { 10_500 } else { 100 };
+        let time = Duration::from_millis(least + self.dice.below(3000) as u64);
+        let pv = &self.pools[at].pvs[index];
+        pv.medium.hang(time);
+        self.tally.hung += 1;
+        let (path, name) = (pv.path(), self.pools[at].name);
+        Ok(Some(format!("{path} of {name} hangs for {} ms", time.as_millis())))
+    }
+
+    /// A PV becomes slow, or is as it was.
+    fn slow(&mut self) -> Result<Option<String>> {
+        let Some((at, index)) = self.some_disk(|_, _| true) else { return Ok(None) };
+        let name = self.pools[at].name;
+        let pv = &mut self.pools[at].pvs[index];
+        pv.slow = !pv.slow;
+        pv.medium.slow(pv.slow);
+        self.tally.slow += u64::from(pv.slow);
+        Ok(Some(format!("{} of {name} is slow: {}", pv.path(), pv.slow)))
+    }
+
+    /// On one PV of the pool whose LUs have checksums bits turn, which no client may see and a scrub mends. That holds for what is quiet: all is, when the pool was closed and nobody has written since.
+    fn flip(&mut self) -> Result<Option<String>> {
+        let Some((at, index)) = self.some_disk(|pool, pv| pool.sums && !pv.leaving) else {
+            return Ok(None);
+        };
+        let name = self.pools[at].name;
+        let known = self.idle(|_, _, lu| lu.pool == at && lu.holds.is_some());
+        let busy = self.lus.values().any(|lu| lu.pool == at && lu.client.is_some());
+        let (Some(number), false) = (known, busy) else { return Ok(None) };
+        let plane = self.server.status().unwrap_or_default()["dataplanes"][0]["name"].clone();
+        let plane = plane.as_str().unwrap_or_default().to_owned();
+        self.change(&["dataplane", "restart", &plane, "--force"], |_| None)?;
+        self.check()?;
+        let view = &self.shown()[at];
+        let space = &view["space"];
+        let moves = space["balance"].is_object() || space["resync"].is_object();
+        if space["after_crash_bytes"] != 0 || moves || !self.pools[at].is_whole(view) {
+            return Ok(Some(format!("restart {plane}: {name} is not quiet")));
+        }
+        let path = self.pools[at].pvs[index].path();
+        let flipped = self.pools[at].pvs[index].medium.flip(&mut self.dice, 20);
+        self.tally.flipped += flipped;
+        // Clients find it, or the scrub does.
+        let read = self.dice.below(2) == 0;
+        if let Some(seed) = self.lus.get(&number).and_then(|lu| lu.holds).filter(|_| read) {
+            self.begin(number, Kind::Compare { seed })?;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !self.server.ask(&["pool", "scrub", name])?.status.success() {
+            self.check()?;
+            if Instant::now() > deadline {
+                return Err(anyhow!("{name} is not scrubbed"));
+            }
+        }
+        let view = &self.shown()[at];
+        let found = &view["space"]["checks"];
+        self.tally.mended += found["repaired"].as_u64().unwrap_or_default();
+        let wrong = ["lost", "differs"].into_iter().find(|what| found[what].as_u64() > Some(0));
+        if let Some(what) = wrong {
+            return Err(anyhow!("{name}: {what}, where bits had turned on {path}: {view}"));
+        }
+        Ok(Some(format!("{flipped} bits turn on {path} of {name}; compared: {read}")))
     }
 
     fn return_all(&mut self) -> Result<()> {
@@ -313,7 +400,8 @@ impl World {
     fn make_lu(&mut self, number: u32, pool: usize, size_mib: u64, more: &[&str]) -> Result<bool> {
         let (volume, size) = (format!("v{number}"), format!("{size_mib}MiB"));
         let words = ["lu", "create", &volume, "--pool", self.pools[pool].name, "--size", &size];
-        let words = [&words[..], more].concat();
+        let sums: &[&str] = if self.pools[pool].sums { &["--checksums"] } else { &[] };
+        let words = [&words[..], more, sums].concat();
         if self.change(&words, |server| is_there(server, "volume", &volume))? == Change::Refused {
             return Ok(false);
         }
@@ -414,7 +502,10 @@ impl World {
         if self.snapshots.len() >= SNAPSHOTS_MAX {
             return Ok(None);
         }
-        let Some(lu) = self.dice.one_of(self.lus.keys().copied()) else { return Ok(None) };
+        // There are none of what has checksums.
+        let lus = self.lus.iter().filter(|(_, lu)| !self.pools[lu.pool].sums);
+        let lus: Vec<u32> = lus.map(|(number, _)| *number).collect();
+        let Some(lu) = self.dice.one_of(lus) else { return Ok(None) };
         let number = self.next();
         let (name, volume) = (format!("s{number}"), format!("v{lu}"));
         // What a client that is at it has written by then is not known.

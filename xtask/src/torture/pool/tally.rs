@@ -8,6 +8,12 @@ pub(super) struct Tally {
     pub(super) kills: [u64; 2],
     pub(super) deaths_seen: u64,
     pub(super) lost: u64,
+    pub(super) hung: u64,
+    pub(super) slow: u64,
+    /// Bits that turned on a PV.
+    pub(super) flipped: u64,
+    /// … that were mended, of those that were counted when a scrub was over: a data plane that dies forgets them.
+    pub(super) mended: u64,
     pub(super) pvs: [u64; 3],
     pub(super) lus: [u64; 2],
     pub(super) snapshots: [u64; 2],
@@ -33,6 +39,10 @@ impl fmt::Display for Tally {
             kills: [data, control],
             deaths_seen,
             lost,
+            hung,
+            slow,
+            flipped,
+            mended,
             pvs: [added, removed, replaced],
             ..
         } = self;
@@ -54,7 +64,7 @@ impl fmt::Display for Tally {
         )?;
         writeln!(
             f,
-            "{lost} PVs went and returned; {added} added, {removed} removed, {replaced} replaced, {called_back} removals called back"
+            "{lost} PVs went and returned, {hung} hung, {slow} became slow, {flipped} bits turned ({mended} seen mended); {added} added, {removed} removed, {replaced} replaced, {called_back} removals called back"
         )?;
         writeln!(
             f,

@@ -43,3 +43,18 @@ fn a_loss_that_was_found_meanwhile_is_told_to_the_flushes_that_were_under_way() 
     assert_eq!(lane.complete(None), Some(lost));
     assert_eq!(lane.out.pop().map(|finish| finish.outcome), Some(lost));
 }
+
+/// What a device refuses, since another host has it, it has not lost.
+#[test]
+fn a_device_that_another_host_has_has_lost_nothing() {
+    let place = Place::new();
+    let volume = file_volume(&spec(place.make(MIB), |_| {}));
+    let mut lane = Scripted::new(&volume);
+    let fenced = Outcome::Done(Err(IoError::Fenced));
+    for errno in [libc::EBADE, libc::ESHUTDOWN] {
+        assert_eq!(lane.round(OpKind::Write { fua: true }, 4096, 0, Some(-errno)), fenced);
+        assert_eq!(lane.round(OpKind::Flush, 0, 0, Some(-errno)), fenced);
+    }
+    assert_eq!(lane.round(WRITE, 4096, 0, None), Outcome::Done(Ok(())));
+    assert_eq!(lane.round(OpKind::Flush, 0, 0, None), Outcome::Done(Ok(())));
+}
