@@ -218,6 +218,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
     match request {
         Request::ResetMarks { .. } => (2, "reset marks"),
         Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+        Request::PutUplink(spec) if spec.aggregate.is_some() => {
+            (25, "have uplinks of several interfaces (members)")
+        }
         Request::PutUplink(spec) if spec.thread => {
             (20, "give a shared adapter a channel of its own (thread=1)")
         }
