@@ -210,6 +210,7 @@ impl Books {
                 channel_of_queue: vec![0, 1],
                 failover: None,
                 way: None,
+                members: Vec::new(),
             }),
         }
         Reply::Done

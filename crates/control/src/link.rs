@@ -221,6 +221,9 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::PutUplink(spec) if spec.accounting => {
             (25, "count what passes a shared adapter by client (accounting)")
         }
+        Request::PutUplink(spec) if spec.aggregate.is_some() => {
+            (25, "have uplinks of several interfaces (members)")
+        }
         Request::PutUplink(spec) if spec.thread => {
             (20, "give a shared adapter a channel of its own (thread=1)")
         }

@@ -191,8 +191,9 @@ impl Desired {
         self[Object::Adapter].get(adapter).map_or(MAIN, home)
     }
 
-    /// The data plane of an uplink: that of the network that it connects. None: it connects nothing.
+    /// The data plane of an uplink: that of the network that it connects, by itself or as a member. None: it connects nothing.
     pub fn dataplane_of_uplink(&self, uplink: &str) -> Option<&str> {
+        let uplink = resolve::network::aggregate_of(self, uplink).unwrap_or(uplink);
         let set = self[Object::Uplink].get(uplink)?;
         let way = resolve::network::connection(self, uplink, set)?;
         Some(self[Object::Network].get(way.network).map_or(MAIN, home))

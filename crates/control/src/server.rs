@@ -50,7 +50,7 @@ pub use files::FileAct;
 pub use images::ImageRequest;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
-pub use objects::{FailoverView, ObjectView};
+pub use objects::{FailoverView, MemberView, ObjectView};
 pub(crate) use pools::ALERTS;
 #[cfg(test)]
 pub(crate) use pools::Told;

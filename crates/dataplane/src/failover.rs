@@ -30,13 +30,13 @@ use device_net::UplinkPort;
 use lease::Lease;
 use protocol::message::{FailoverStatus, UplinkSpec};
 use protocol::opener::Interface;
-use rustix::io::Errno;
 use spec::{FailoverMode, FailoverSpec};
 use switch::failover::{
     Act, Beacon, Cause, Event, Failback, Machine, Mode, Settings, State, VidSet,
 };
 use switch::{Mac, Question, Reach, Vid};
 
+use crate::carrier::{self, Carrier};
 use crate::lock::locked;
 use crate::outside::Outside;
 
@@ -46,8 +46,6 @@ const BEAT: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(1);
 /// Beats between two questions for an address outside.
 const ASK_EVERY: u32 = 10;
-/// How often it is asked for the carrier of the link.
-const LINK_EVERY: Duration = Duration::from_millis(250);
 
 /// The failover of one uplink.
 pub(crate) struct Failover {
@@ -60,8 +58,8 @@ struct Shared {
     wake: Condvar,
     status: Mutex<FailoverStatus>,
     link_up: AtomicBool,
-    /// Whose carrier is asked for.
-    link: Mutex<Interface>,
+    /// Whose carrier is asked for; none: that of the uplink's members is known anyway.
+    link: Mutex<Option<Interface>>,
 }
 
 #[derive(Default)]
@@ -148,9 +146,10 @@ fn settings(spec: &UplinkSpec, failover: &FailoverSpec) -> Settings {
     Settings { mode, priority: failover.priority, failback, vlans }
 }
 
-/// The interface whose carrier matters.
-fn link(spec: &UplinkSpec, failover: &FailoverSpec) -> Interface {
-    Interface { name: failover.link.clone(), ..Interface::of(spec) }
+/// The interface whose carrier matters, beside those of the members of an aggregated uplink.
+fn link(spec: &UplinkSpec, failover: &FailoverSpec) -> Option<Interface> {
+    let name = Some(&failover.link).filter(|name| !name.is_empty());
+    name.map(|name| Interface { name: name.clone(), ..Interface::of(spec) })
 }
 
 impl Failover {
@@ -219,26 +218,17 @@ impl Failover {
     }
 }
 
-/// Asks for the carrier for as long as somebody wants to know. Who does not answer says nothing new.
+/// Keeps what is known of the link's carrier new.
 fn watch_link(shared: &Arc<Shared>, outside: &Arc<Outside>) -> io::Result<()> {
-    let (shared, outside) = (Arc::downgrade(shared), Arc::clone(outside));
-    let run = move || {
-        while let Some(link) = shared.upgrade().map(|shared| locked(&shared.link).clone()) {
-            let gone = Some(Errno::NODEV.raw_os_error());
-            let up = match outside.link(link) {
-                Ok(up) => Some(up),
-                Err(error) if error.raw_os_error() == gone => Some(false),
-                Err(_) => None,
-            };
-            let Some(shared) = shared.upgrade() else { return };
-            if let Some(up) = up {
-                shared.link_up.store(up, Relaxed);
-            }
-            drop(shared);
-            std::thread::sleep(LINK_EVERY);
+    let shared = Arc::downgrade(shared);
+    let told = shared.clone();
+    let asked = move || shared.upgrade().map(|shared| locked(&shared.link).clone());
+    let told = move |carrier| {
+        if let Some(shared) = told.upgrade() {
+            shared.link_up.store(carrier == Carrier::Up, Relaxed);
         }
     };
-    std::thread::Builder::new().name("link".into()).spawn(run).map(drop)
+    carrier::watch(outside, asked, told)
 }
 
 /// What is known of the address that is asked for.
@@ -297,7 +287,8 @@ impl Driver {
             }
             // Without a token's file there is no token.
             let removed = self.place.is_removed();
-            let up = self.shared.link_up.load(Relaxed) && !removed;
+            let link = self.shared.link_up.load(Relaxed) && self.port.has_link();
+            let up = link && !removed;
             if up != self.link_up {
                 self.link_up = up;
                 self.step(Event::Link(up));

@@ -31,6 +31,7 @@
 mod acceptor;
 mod adapter;
 mod balance;
+mod carrier;
 pub mod devices;
 mod endpoint;
 mod failover;

@@ -8,6 +8,7 @@
 
 mod adapters;
 mod going;
+mod lines;
 mod opening;
 mod pools;
 mod units;
@@ -366,7 +367,7 @@ impl Plane {
         let over = going.into_iter().filter(|(about, _)| !matches!(about, Subject::Pool(_)));
         let over = over.filter_map(|(_, going)| going.thread).map(Thread::join);
         over.for_each(|over| assert!(over.is_ok(), "a panic ends the process"));
-        uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
+        uplinks.into_values().for_each(|uplink| uplink.remove());
         let mut state = self.state();
         state.opening.clear();
         let storage = std::mem::take(&mut state.storage);

@@ -87,7 +87,8 @@ impl Held {
         pair: u16,
     ) -> Handed {
         // Who watches others holds nobody up.
-        let inbox = replica.inbox_of(frame.egress.port, pair).filter(|_| !frame.egress.mirror);
+        let inbox = replica.inbox_of(frame.egress.port, pair, &frame.view);
+        let inbox = inbox.filter(|_| !frame.egress.mirror);
         let Some((port, number)) = inbox else { return self.over(Err(Reason::FullRing)) };
         let its = &port.pairs[usize::from(number)];
         let most_ns = replica.network().patience_ns.load(Relaxed);

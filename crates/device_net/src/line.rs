@@ -33,6 +33,8 @@ const NOTHING_THERE: i32 = -11;
 const DOWN: i32 = -100;
 /// A frame that the net header has no words for (EINVAL), of a packet socket: it is gone.
 const NO_WORDS: i32 = -22;
+/// There is no interface behind it any more (ENXIO, EBADFD): a packet socket's, a TAP's.
+const GONE: [i32; 2] = [-6, -77];
 /// The kernel has no room for what is to be sent (EAGAIN, ENOBUFS).
 const NO_ROOM: [i32; 2] = [-11, -105];
 
@@ -130,6 +132,11 @@ pub(crate) fn without(kind: UplinkKind, error: i32) -> Without {
 /// Why a frame was not sent, by the kernel's error.
 pub(crate) fn refused(error: i32) -> Reason {
     if NO_ROOM.contains(&error) { Reason::FullRing } else { Reason::Failure }
+}
+
+/// Whether an error of a write says that there will never be an interface again.
+pub(crate) fn is_gone(error: i32) -> bool {
+    GONE.contains(&error)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Virtual switches by name: which ports each has, and what waits for whom. Off the path of a frame, but for [`Pair`].
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -10,8 +11,8 @@ use channel::room::Waiters;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting, clock};
 use switch::{
-    ANNOUNCEMENT_BYTES, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Mac, News, Offload,
-    PortId, PortSpec, Question, Reason, Sighting, Switch, Vid, View,
+    ANNOUNCEMENT_BYTES, Aggregation, Announcement, Egress, FRAME_BYTES_MAX, HEAD_BYTES, Links, Mac,
+    News, Offload, PortId, PortSpec, Question, Reason, Sighting, Switch, Vid, View,
 };
 
 use crate::INBOX_FRAMES;
@@ -211,6 +212,16 @@ impl Network {
 
     /// Adds a port, without a client.
     pub(crate) fn join(self: &Arc<Network>, name: &str, pairs: u16) -> Arc<Port> {
+        self.join_by(name, pairs, None)
+    }
+
+    /// The same of a port whose pairs belong to several links.
+    pub(crate) fn join_by(
+        self: &Arc<Network>,
+        name: &str,
+        pairs: u16,
+        bundle: Option<Bundle>,
+    ) -> Arc<Port> {
         let mut members = self.members();
         let free = members.ports.iter().position(Option::is_none);
         let at = free.unwrap_or(members.ports.len());
@@ -218,7 +229,8 @@ impl Network {
         let pairs = (0..pairs).map(|_| Pair::default()).collect();
         let (name, network) = (name.to_owned(), Arc::downgrade(self));
         let until_ns = AtomicU64::new(FOR_EVER);
-        let port = Arc::new(Port { id, name, pairs, until_ns, asks: Asks::default(), network });
+        let asks = Asks::default();
+        let port = Arc::new(Port { id, name, pairs, bundle, until_ns, asks, network });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         let member = Some(Member { port: Arc::clone(&port), spec: None, mirror: None, revision });
         members.renew_mirrors(&port.name, revision);
@@ -242,7 +254,7 @@ impl Network {
     }
 
     /// What waits for a pair is lost: who it was for is gone. The first receiving queue of who sent it counts it.
-    fn lose(&self, pair: &Pair) {
+    pub(crate) fn lose(&self, pair: &Pair) {
         let kept = pair.kept().take();
         let inbox = pair.inbox.get().into_iter();
         let waiting =
@@ -402,11 +414,51 @@ pub(crate) struct Port {
     /// Of its adapter or uplink.
     name: String,
     pub(crate) pairs: Box<[Pair]>,
+    /// Of an aggregated uplink.
+    pub(crate) bundle: Option<Bundle>,
     /// It passes frames until then, in nanoseconds of [`clock::boot_ns`]; or for ever. Channels look at it with each batch of frames.
     pub(crate) until_ns: AtomicU64,
     /// Of an uplink: what is asked of the world outside.
     pub(crate) asks: Asks,
     network: Weak<Network>,
+}
+
+/// Whose the pairs of an aggregated uplink are, and which of its members are up.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    pub(crate) how: Aggregation,
+    /// The pairs of each member.
+    pub(crate) members: Box<[Range<u16>]>,
+    pub(crate) up: AtomicU64,
+    /// Members whose interface is not there any more, until somebody looks.
+    pub(crate) gone: AtomicU64,
+}
+
+impl Bundle {
+    pub(crate) fn up(&self) -> Links {
+        Links(self.up.load(Acquire))
+    }
+
+    fn chosen(&self, view: &View<'_>) -> Option<Range<u16>> {
+        let chosen = self.up().chosen(self.how, view)?;
+        self.members.get(usize::from(chosen)).cloned()
+    }
+
+    fn member_of(&self, pair: u16) -> Option<u16> {
+        self.members.iter().position(|pairs| pairs.contains(&pair)).map(|member| member as u16)
+    }
+
+    fn takes(&self, pair: u16) -> bool {
+        self.member_of(pair).is_some_and(|member| self.up().takes(self.how, member))
+    }
+
+    /// The interface behind a pair is gone.
+    #[cold]
+    pub(crate) fn lose(&self, pair: u16) {
+        if let Some(member) = self.member_of(pair) {
+            self.gone.fetch_or(1 << member, Release);
+        }
+    }
 }
 
 /// A question that an uplink asks, beside all networks, and what was heard.
@@ -439,6 +491,35 @@ impl Asks {
 }
 
 impl Port {
+    /// The pairs by which a frame may leave; none: it cannot.
+    #[inline]
+    pub(crate) fn pairs_for(&self, view: &View<'_>) -> Option<Range<u16>> {
+        match &self.bundle {
+            None => Some(0..self.pairs.len() as u16),
+            Some(bundle) => bundle.chosen(view),
+        }
+    }
+
+    /// Whether frames of one sender may leave by different members.
+    pub(crate) fn goes_by_flow(&self) -> bool {
+        self.bundle.as_ref().is_some_and(|bundle| bundle.how == Aggregation::Hash)
+    }
+
+    /// Whether what comes by a pair is taken.
+    #[inline]
+    pub(crate) fn takes(&self, pair: u16) -> bool {
+        self.bundle.as_ref().is_none_or(|bundle| bundle.takes(pair))
+    }
+
+    /// The pair by which an uplink says what it has to say itself.
+    pub(crate) fn speaks_by(&self) -> Option<&Pair> {
+        let first = match &self.bundle {
+            None => 0,
+            Some(bundle) => bundle.members[usize::from(bundle.up().first()?)].start,
+        };
+        self.pairs.get(usize::from(first))
+    }
+
     /// Those of a place look again whether there is room in an inbox of this port.
     #[cold]
     pub(crate) fn ring_sender(&self, place: u32) {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use channel::QueueId;
 use memory::clock;
-use switch::{PortId, PortSpec, Sizes, Switch, Vids};
+use switch::{PortId, PortSpec, Sizes, Switch, Vids, View};
 
 use crate::network::{Ear, FOR_EVER, Network, Port};
 use crate::trace::Tracer;
@@ -142,8 +142,13 @@ impl Replica {
     }
 
     /// Of which pair the inbox is that a frame waits in for a port, as [`Replica::find_way`] leads there.
-    pub(crate) fn inbox_of(&self, port: PortId, number: u16) -> Option<(Arc<Port>, u16)> {
-        match self.find_way(port, number)? {
+    pub(crate) fn inbox_of(
+        &self,
+        port: PortId,
+        number: u16,
+        view: &View<'_>,
+    ) -> Option<(Arc<Port>, u16)> {
+        match self.find_way(port, number, view)? {
             Way::Away(port, pair) => Some((port, pair)),
             Way::Here(_, pair) => Some((self.port(port)?, pair)),
         }
@@ -255,34 +260,43 @@ impl Replica {
 
     /// As [`Replica::find_way`], which is asked once of each batch where it leads to a queue of this channel.
     #[inline]
-    pub(crate) fn way_to(&mut self, id: PortId, number: u16) -> Option<Way> {
+    pub(crate) fn way_to(&mut self, id: PortId, number: u16, view: &View<'_>) -> Option<Way> {
         if let Some((port, from, queue, pair)) = self.last
             && (port, from) == (id, number)
         {
             return Some(Way::Here(queue, pair));
         }
-        let way = self.find_way(id, number);
-        if let Some(Way::Here(queue, pair)) = way {
+        let way = self.find_way(id, number, view);
+        if let Some(Way::Here(queue, pair)) = way
+            && !self.goes_by_flow(id)
+        {
             self.last = Some((id, number, queue, pair));
         }
         way
     }
 
+    fn goes_by_flow(&self, id: PortId) -> bool {
+        let place = self.ports.get(usize::from(id.0)).and_then(Option::as_ref);
+        place.is_some_and(|place| place.port.goes_by_flow())
+    }
+
     /// Which queue of a port gets a frame that came by the pair of that number at its sender's. A pair that the driver has not sent by is none that it
-    /// uses (clause 5.1.6.5.5), but for the first. None: the client uses no queue.
-    fn find_way(&self, id: PortId, number: u16) -> Option<Way> {
+    /// uses (clause 5.1.6.5.5), but for the first. Of an aggregated uplink only the pairs of one member are asked. None: the client uses no queue.
+    fn find_way(&self, id: PortId, number: u16, view: &View<'_>) -> Option<Way> {
         let port = &self.ports.get(usize::from(id.0))?.as_ref()?.port;
+        let pairs = port.pairs_for(view)?;
         let is_used = |pair: u16| {
             let pair_ = &port.pairs[usize::from(pair)];
-            pair_.open.load(Relaxed) && (pair == 0 || pair_.sent.load(Relaxed))
+            pair_.open.load(Relaxed) && (pair == pairs.start || pair_.sent.load(Relaxed))
         };
-        let wanted = number % port.pairs.len() as u16;
-        let here = || self.here.iter().filter(|(at, pair, _)| *at == id && is_used(*pair));
+        let wanted = pairs.start + number % pairs.len() as u16;
+        let is_its = |at: PortId, pair: u16| at == id && pairs.contains(&pair) && is_used(pair);
+        let here = || self.here.iter().filter(|(at, pair, _)| is_its(*at, *pair));
         let near = here().find(|(_, pair, _)| *pair == wanted).or_else(|| here().next());
         if let Some((_, pair, queue)) = near {
             return Some(Way::Here(*queue, *pair));
         }
-        let pair = [wanted, 0].into_iter().find(|pair| is_used(*pair))?;
+        let pair = [wanted, pairs.start].into_iter().find(|pair| is_used(*pair))?;
         Some(Way::Away(Arc::clone(port), pair))
     }
 }
@@ -377,8 +391,10 @@ mod tests {
         network.set(&port, Some(PortSpec::access(Vid::new(1).unwrap())), None);
         let mut replica = Replica::new(&network, 0);
         replica.catch_up();
+        let frame = [0; 60];
+        let view = View::new(&frame, frame.len()).unwrap();
         let mut pairs = || {
-            [0, 1, 2, 4].map(|number| match replica.way_to(port.id, number) {
+            [0, 1, 2, 4].map(|number| match replica.way_to(port.id, number, &view) {
                 Some(Way::Here(_, pair) | Way::Away(_, pair)) => Some(pair),
                 None => None,
             })

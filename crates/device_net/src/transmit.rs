@@ -407,7 +407,7 @@ pub(crate) fn hand_over<W: Watch>(
     number: u16,
     first: Option<impl FnOnce(u16)>,
 ) -> Result<(), Reason> {
-    let way = replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)?;
+    let way = replica.way_to(frame.egress.port, number, &frame.view).ok_or(Reason::PortDown)?;
     if let Some(told) = first {
         replica.switch.admits(now_ns, frame.egress, frame.view.len())?;
         told(match way {

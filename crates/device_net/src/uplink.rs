@@ -20,6 +20,11 @@
 //! Where the right to bridge is a lease, all VLANs are in standby from a [deadline](UplinkPort::pass_until) on, which channels look at with each batch of frames:
 //! nobody has to say so, and a process that was stopped finds it passed.
 //!
+//! # Several interfaces
+//!
+//! The descriptors of an [aggregated](switch::Aggregation) uplink are those of its members, all of one port: what the switch has learned says nothing of members, and none gets what came
+//! by another. What leaves takes a queue of the member that the switch names, and what comes by one that is not in use is counted and goes no further.
+//!
 //! # An address that is asked for
 //!
 //! A [question](UplinkPort::ask) goes out and its answer is heard past the network, so also while all VLANs are in standby. The answer to it is nobody else's, and goes no further.
@@ -268,6 +273,7 @@ impl Uplink {
             match std::mem::take(&mut self.ends[usize::from(slot - READS)]) {
                 0 => {}
                 bytes if result < 0 => {
+                    self.note_gone(result);
                     let reason = line::refused(result);
                     queue.count(counter_of(reason), 1);
                     self.note_refused(slot, bytes, reason);
@@ -284,6 +290,7 @@ impl Uplink {
         match usize::try_from(result) {
             Ok(bytes) => self.came.push((slot, bytes)),
             Err(_) => {
+                self.note_gone(result);
                 let without = line::without(self.kind, result);
                 if without != Without::Nothing {
                     // The interface is gone, as a rule.
@@ -295,6 +302,15 @@ impl Uplink {
         }
         if self.under_way == 0 {
             self.ask_for_relay(io, queue);
+        }
+    }
+
+    /// An interface of several that is gone is opened anew by others when there is one again.
+    fn note_gone(&self, error: i32) {
+        if line::is_gone(error)
+            && let Some(bundle) = &self.waiting.port.bundle
+        {
+            bundle.lose(self.waiting.number());
         }
     }
 
@@ -364,6 +380,7 @@ impl Uplink {
         if self.under_way == 0 {
             let mut all = 0;
             let question = self.waiting.port.asks.question();
+            let takes = self.waiting.port.takes(self.waiting.number());
             for at in 0..self.came.len() {
                 let (slot, bytes) = self.came[at];
                 all += bytes;
@@ -379,6 +396,10 @@ impl Uplink {
                     (None, None) => &[],
                 });
                 let sent = match came {
+                    Ok(_) if !takes => {
+                        replica.switch.refused(from, Reason::Inactive);
+                        Err(Reason::Inactive)
+                    }
                     Ok(bufs) if question.is_some_and(|asks| self.is_answer(&asks, bufs)) => {
                         Ok(bytes.saturating_sub(HEADER_BYTES))
                     }

@@ -87,6 +87,8 @@ pub struct SharedAdapter {
     pub state: Option<State>,
     /// What it bridges.
     pub bridge_mode: Option<BridgeMode>,
+    /// Which members of its uplink are down, and why, if it is an aggregate.
+    pub down: Option<String>,
 }
 
 /// A server with all its virtual and shared adapters.
@@ -158,6 +160,8 @@ rules! {
         "Set ha_mode=sharing in both, the primary one first.";
     SharingOneTrunk "sharing-one-trunk" Advice "There is only one trunk adapter, so there is nothing to share out.",
         "Spread the VLANs over two trunk adapters or more.";
+    MemberDown "member-down" Fault "A member of the aggregated uplink is down.",
+        "See its reason (uplink show), then to its cable, the port outside, and whether its interface is there.";
     ClientOnTrunkPvid "client-on-trunk-pvid" Fault "A client uses the port VLAN ID of a trunk adapter that is not the default: its frames leave untagged, or not at all.",
         "Give that trunk adapter a port VLAN ID that nothing else uses, and the client's VLAN as an additional one.";
 }
@@ -289,6 +293,9 @@ fn alone(one: &Seen<'_>, say: &mut impl FnMut(Rule, String)) {
     }
     if sea.adapter_reset == Some(true) {
         say(Rule::AdapterReset, String::new());
+    }
+    if let Some(down) = &sea.down {
+        say(Rule::MemberDown, down.clone());
     }
     for trunk in one.trunks.iter().filter(|trunk| trunk.trunk.is_none()) {
         say(Rule::NotATrunk, trunk.name.clone());

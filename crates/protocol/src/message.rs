@@ -42,7 +42,7 @@ pub const VERSION: u32 = 2;
 /// 24: a pool that is opened by one failure group alone ([`PoolSpec::alone`]); what holds where a pool is full, or nearly so ([`PoolSpec::full`]), in place of what 23 had for some of that;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
 /// ([`LuStatus::paused`]); [`Request::Copy`].
-/// 25: what passes an uplink, by station ([`UplinkSpec::accounting`], [`Request::Tallies`]).
+/// 25: what passes an uplink, by station ([`UplinkSpec::accounting`], [`Request::Tallies`]); uplinks of several interfaces ([`UplinkSpec::aggregate`]).
 pub const MINOR: u32 = 25;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -366,6 +366,36 @@ pub struct UplinkStatus {
     /// How frames pass between its interface and its sockets, where there are several ways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<String>,
+    /// Of one that has several interfaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberStatus>,
+}
+
+/// A member of an aggregated uplink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Its name.
+    pub name: String,
+    /// What it is now.
+    pub state: MemberState,
+    /// Why it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// As in [`UplinkStatus::way`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
+}
+
+/// What a member of an aggregated uplink is at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberState {
+    /// Frames pass by it.
+    Active,
+    /// It is up, and another is the active one.
+    Backup,
+    /// It has no carrier, or no interface.
+    Down,
 }
 
 /// What a shared Ethernet adapter is to its partner.

@@ -182,9 +182,14 @@ impl Grants {
         self.access.insert(spec.socket.clone(), Access::of(spec));
     }
 
-    /// The interface of an uplink.
+    /// The interfaces of an uplink.
     pub fn uplink(&mut self, spec: &UplinkSpec) {
-        self.interfaces.insert(Interface::of(spec), spec.kind);
+        for member in spec.members() {
+            self.interfaces.insert(Interface::of(&member), member.kind);
+            if spec.aggregate.is_some() {
+                self.links.insert(Interface::of(&member));
+            }
+        }
         if let Some(failover) = &spec.failover {
             match failover.lease() {
                 Some(place) => drop(self.leases.insert(place.to_owned())),

@@ -208,6 +208,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         tagging,
         thread,
         accounting,
+        aggregate,
     } = now;
     let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
@@ -216,6 +217,7 @@ pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
         (Recreate, *kind != then.kind),
         (Recreate, *interface != then.interface),
         (Recreate, *netns != then.netns),
+        (Recreate, *aggregate != then.aggregate),
         // Whose bridge it is is asked elsewhere.
         (Recreate, control(now) != control(then)),
         (Live, *failover != then.failover),

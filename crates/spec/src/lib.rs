@@ -27,7 +27,10 @@ pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,
 };
-pub use uplink::{Failback, FailoverMode, FailoverSpec, UplinkKind, UplinkSpec};
+pub use uplink::{
+    AggregateMode, AggregateSpec, Failback, FailoverMode, FailoverSpec, MemberSpec, UplinkKind,
+    UplinkSpec,
+};
 pub use volume::{DelaySpec, FaultSpec, Jitter, LimitSpec, VolumeSpec};
 
 /// Whether a field has its default, and can be left out of a message.

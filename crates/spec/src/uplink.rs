@@ -47,6 +47,43 @@ pub struct UplinkSpec {
     /// What passes it is counted by station and VLAN.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accounting: bool,
+    /// The interfaces that stand for one, if it has several: the first one is [`UplinkSpec::interface`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<AggregateSpec>,
+}
+
+/// Several interfaces that are one uplink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AggregateSpec {
+    /// Which of them a frame takes.
+    pub mode: AggregateMode,
+    /// They, in the order in which they are preferred.
+    pub members: Vec<MemberSpec>,
+}
+
+/// Which member of an aggregated uplink a frame takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AggregateMode {
+    /// The first one that is up, in both directions.
+    ActiveBackup,
+    /// All frames of a flow the same of those that are up; they come by any.
+    Hash,
+}
+
+/// A member of an aggregated uplink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberSpec {
+    /// Its name, by which its frames are counted.
+    pub name: String,
+    /// As [`UplinkSpec::kind`].
+    #[serde(default, skip_serializing_if = "UplinkKind::is_tap")]
+    pub kind: UplinkKind,
+    /// As [`UplinkSpec::interface`].
+    pub interface: String,
+    /// As [`UplinkSpec::netns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<PathBuf>,
 }
 
 /// What the interface of the host is to an uplink.
@@ -81,7 +118,7 @@ pub struct FailoverSpec {
     pub priority: u8,
     /// What the partners share: a file of their host, or, with `etcd:` before it, a place in etcd ([`FailoverSpec::lease`]).
     pub control: PathBuf,
-    /// The interface without whose carrier it bridges nothing.
+    /// The interface without whose carrier it bridges nothing; empty: that of any member of an aggregated uplink.
     pub link: String,
     /// Its VLANs that it leaves to a partner, if both share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,6 +183,21 @@ impl UplinkSpec {
             == (default.storm, &default.mirror, default.tagging)
     }
 
+    /// What it is made of, each as an uplink by one interface: itself, unless it is aggregated.
+    #[must_use]
+    pub fn members(&self) -> Vec<UplinkSpec> {
+        let alone = || UplinkSpec { aggregate: None, ..self.clone() };
+        let Some(aggregate) = &self.aggregate else { return vec![alone()] };
+        let member = |MemberSpec { name, kind, interface, netns }: MemberSpec| UplinkSpec {
+            name,
+            kind,
+            interface,
+            netns,
+            ..alone()
+        };
+        aggregate.members.iter().cloned().map(member).collect()
+    }
+
     /// An uplink of a network, by an interface of its name, with what nobody set.
     #[must_use]
     pub fn on(network: &str, name: &str) -> UplinkSpec {
@@ -165,6 +217,7 @@ impl UplinkSpec {
             tagging: Tagging::Dot1q,
             thread: false,
             accounting: false,
+            aggregate: None,
         }
     }
 }

@@ -15,6 +15,7 @@
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
 //! - [`News`]: what one channel's tables learned, for the others': where stations are ([`Sighting`]), and who wants which groups ([`Heard`]). [`Claim`]: an IP address that a station says is its own. [`Announcement`]: what is said of a
 //!   station whose place has changed, to those who do not know it.
+//! - [`Aggregation`]: which of several links that are one port a frame takes.
 //! - [`failover`]: which of two servers bridges which VLAN.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
 //!
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod aggregate;
 mod announce;
 mod checksum;
 mod claim;
@@ -57,6 +59,7 @@ mod table;
 mod view;
 
 pub use address::{CUSTOMER_TPID, Mac, SERVICE_TPID, Tag, Vid, Vids};
+pub use aggregate::{Aggregation, Links};
 pub use announce::{ANNOUNCEMENT_BYTES, Announcement};
 pub use checksum::Sum;
 pub use claim::Claim;

@@ -96,6 +96,8 @@ reasons! {
     RxQosDrop = "rx_qos_drop",
     /// A copy for a port that watches; the frame itself was not.
     MirrorCopy = "mirror_copy",
+    /// It came by a member of an aggregated uplink that is not the active one.
+    Inactive = "inactive",
 }
 
 /// Frames of one port in one direction.

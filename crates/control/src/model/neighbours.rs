@@ -208,8 +208,8 @@ impl Neighbours {
                     trunks.into_iter().flatten().filter_map(|set| attr::trunk::NETWORK.of(set));
                 networks.for_each(|network| self.ways_out(network, around));
             }
-            // An uplink belongs to one shared adapter.
-            Claim::Names(Object::Uplink, _) => add(claim, &[Object::Sea]),
+            // An uplink belongs to one shared adapter, or to one of which it is a member.
+            Claim::Names(Object::Uplink, _) => add(claim, &[Object::Sea, Object::Uplink]),
             Claim::Names(..) => {}
             // Masks that name an initiator in another way are found by their claims of it.
             Claim::Wwpn(_) if matches!(object, Object::Zone | Object::Mask) => {
@@ -379,8 +379,11 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             claims.extend(initiators.into_iter().map(Claim::Masked));
         }
         Object::Uplink => {
-            let interface = resolve::network::interface(name, set);
-            claims.push(Claim::Interface(resolve::network::netns(set), interface.to_owned()));
+            // Those of an aggregated one are its members'.
+            if attr::uplink::MEMBERS.of(set).is_none() {
+                let interface = resolve::network::interface(name, set);
+                claims.push(Claim::Interface(resolve::network::netns(set), interface.to_owned()));
+            }
             claims.push(Claim::Device(name.clone()));
         }
         Object::Sea => {

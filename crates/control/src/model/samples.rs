@@ -63,6 +63,7 @@ pub(crate) fn change_of(attribute: &'static Attribute) -> BoxedStrategy<Value> {
         Kind::Name(Object::Network) => one_of(&["n0", "n1"]),
         Kind::Name(Object::Uplink) => one_of(&["u0", "u1"]),
         Kind::Name(Object::Trunk) => one_of(&["r0", "r1", "r2"]),
+        Kind::Names(Object::Uplink) => one_of(&["e0,e1", "e1,e0", "e0,u0", "u0,u1"]),
         Kind::Names(_) => one_of(&["r0", "r1", "r0,r1", "r1,r2"]),
         Kind::Number { max: 4094, .. } => (1u64..4).prop_map(Value::Number).boxed(),
         Kind::Name(Object::Medium) => one_of(&["m0", "m1"]),
@@ -222,7 +223,11 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
     };
     let network = || select(&["n0", "n0", "n1"][..]);
     let vlans = || select(&["", "10", "10-11,20"][..]);
-    let uplink = (select(&["", "", "n0", "n1"][..]), select(&["", "10"][..]));
+    let uplink = (
+        select(&["", "", "n0", "n1"][..]),
+        select(&["", "10"][..]),
+        select(&["", "", "e0,e1", "e1,e0"][..]),
+    );
     let trunk = (network(), 1u64..4, vlans());
     let control = select(&["", "", "/run/c0", "/run/c1", "etcd:http://a:1/c"][..]);
     let sea = (select(&["u0", "u1"][..]), select(&["r0", "r1", "r0,r1"][..]), 1u64..4, control);
@@ -236,11 +241,16 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
         for (name, side) in [("n0", "main"), ("n1", "side")] {
             all.push(make(Object::Network, name, vec![("dataplane", text(side))]));
         }
-        for (name, (network, vlans)) in ["u0", "u1"].into_iter().zip(uplinks) {
+        for (name, (network, vlans, members)) in ["u0", "u1"].into_iter().zip(uplinks) {
             let vlans = if network.is_empty() { "" } else { vlans };
-            let pairs = vec![("network", text(network)), ("vlans", text(vlans))];
+            let pairs = vec![
+                ("network", text(network)),
+                ("vlans", text(vlans)),
+                ("members", text(members)),
+            ];
             all.push(make(Object::Uplink, name, pairs));
         }
+        all.extend(["e0", "e1"].map(|name| make(Object::Uplink, name, Vec::new())));
         for (name, (network, pvid, vlans)) in ["r0", "r1", "r2"].into_iter().zip(trunks) {
             let pairs =
                 vec![("network", text(network)), number("pvid", pvid), ("vlans", text(vlans))];

@@ -1,6 +1,6 @@
 //! Shared Ethernet adapters as the rules of [`fabric::sea`] see them.
 
-use super::resolve::network::{netaddr, trunks, vlans};
+use super::resolve::network::{aggregate_of, netaddr, trunks, vlans};
 use super::{Desired, MAIN, home};
 use crate::error::ApiError;
 use crate::tokens::Place;
@@ -13,12 +13,14 @@ use fabric::sea::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a shared adapter is and bridges at a moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct Now {
-    /// None: it is in limbo.
+    /// None: it is in limbo, or does not fail over.
     pub state: Option<State>,
-    /// Of its VLANs.
-    pub bridge_mode: BridgeMode,
+    /// Of its VLANs, if it fails over.
+    pub bridge_mode: Option<BridgeMode>,
+    /// Which members of its uplink are down, and why.
+    pub down: Option<String>,
 }
 
 /// Everything that is wrong with the shared adapters of a state, worst first. A network is a virtual switch, a data plane a server. Networks of partners are
@@ -64,7 +66,8 @@ pub fn findings(desired: &Desired, now: &BTreeMap<String, Now>) -> Vec<Finding> 
             },
             adapter_reset: None,
             state: now.get(name).and_then(|now| now.state),
-            bridge_mode: now.get(name).map(|now| now.bridge_mode),
+            bridge_mode: now.get(name).and_then(|now| now.bridge_mode),
+            down: now.get(name).and_then(|now| now.down.clone()),
         });
     }
     let name = |(name, server): (&str, Server)| Server { name: name.to_owned(), ..server };
@@ -131,6 +134,10 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
         if uplink.is_some_and(|uplink| attr::uplink::NETWORK.of(uplink).is_some()) {
             let problem = format!("its uplink `{real}` has a network of its own");
             return refuse(problem, "name an uplink without `network`");
+        }
+        if let Some(whole) = aggregate_of(desired, real) {
+            let problem = format!("its uplink `{real}` is a member of `{whole}`");
+            return refuse(problem, "name the uplink that has it as a member");
         }
         if attr::sea::HA_MODE.value(set) != HaMode::Disabled && control_of(set).is_none() {
             let problem = format!("sea `{name}`: ha_mode without ctl_chan or token");

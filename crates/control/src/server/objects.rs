@@ -4,6 +4,7 @@ use super::Server;
 use super::links::LinkView;
 use super::pools::PoolView;
 use super::snapshots::SnapshotView;
+use crate::model::resolve::network::sea_of;
 use crate::model::san::max_adapters;
 use crate::model::seas::{self, Now};
 use crate::model::{Desired, Users, allocations};
@@ -11,7 +12,7 @@ use crate::trail::Links;
 use fabric::attribute::{Attributes, Object, Value, attr};
 use fabric::san::Wwpn;
 use fabric::sea::{BridgeMode, Finding, State};
-use protocol::message::UplinkStatus;
+use protocol::message::{MemberState, MemberStatus, UplinkStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -26,11 +27,11 @@ pub struct ObjectView {
     /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
-    /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing. Of a storage pool: `open`,
+    /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing; of a member of one, while that is connected, `active`, `backup` or `down`. Of a storage pool: `open`,
     /// `degraded` where a PV is away or has not got what it missed, `failed` or `pending`. Of a snapshot: `made` or `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Why an uplink is not connected; what is wrong with a storage pool, or will be soon.
+    /// Why an uplink is not connected, or its members are down; what is wrong with a storage pool, or will be soon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The channel of each descriptor of an uplink.
@@ -39,6 +40,9 @@ pub struct ObjectView {
     /// How frames pass between an uplink of the kind `xdp` and its interface, while it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<String>,
+    /// The members of an aggregated uplink, while it is connected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberView>,
     /// Of a shared Ethernet adapter that has a control file, and of its uplink: what it is to its partner. Nothing while it is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverView>,
@@ -59,6 +63,40 @@ pub struct ObjectView {
     pub effective: Attributes,
     /// Where each effective value comes from: `set`, `default`, or the object that it is inherited from.
     pub sources: BTreeMap<String, String>,
+}
+
+/// A member of an aggregated uplink.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    /// Its name.
+    pub name: String,
+    /// `active`; `backup` while another one is; `down`.
+    pub state: String,
+    /// Why it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl MemberView {
+    pub(super) fn of(status: &MemberStatus) -> MemberView {
+        let state = match status.state {
+            MemberState::Active => "active",
+            MemberState::Backup => "backup",
+            MemberState::Down => "down",
+        };
+        let MemberStatus { name, reason, .. } = status.clone();
+        MemberView { name, state: state.to_owned(), reason }
+    }
+
+    /// What is to be said of those that are down.
+    pub(super) fn trouble(members: &[MemberStatus]) -> Option<String> {
+        let down = members.iter().filter(|member| member.state == MemberState::Down);
+        let what = down.map(|MemberStatus { name, reason, .. }| {
+            format!("{name} is down: {}", reason.as_deref().unwrap_or("it was not looked at yet"))
+        });
+        let what: Vec<String> = what.collect();
+        (!what.is_empty()).then(|| what.join("; "))
+    }
 }
 
 /// What a shared Ethernet adapter is to its partner.
@@ -102,7 +140,7 @@ impl FailoverView {
             "None" => BridgeMode::None,
             _ => BridgeMode::Partial,
         };
-        Now { state, bridge_mode }
+        Now { state, bridge_mode: Some(bridge_mode), down: None }
     }
 
     pub(super) fn of(status: &UplinkStatus) -> Option<FailoverView> {
@@ -135,8 +173,13 @@ impl Server {
     pub async fn check_seas(&self) -> Vec<Finding> {
         let statuses = self.statuses().await;
         let uplinks = statuses.values().flat_map(|status| &status.uplinks);
-        let now = uplinks.filter_map(FailoverView::of).map(|view| (view.sea.clone(), view.now()));
-        seas::findings(&self.desired(), &now.collect())
+        let desired = self.desired();
+        let now = uplinks.filter_map(|uplink| {
+            let (sea, _) = sea_of(&desired, &uplink.spec.name)?;
+            let now = FailoverView::of(uplink).map(|view| view.now()).unwrap_or_default();
+            Some((sea.to_owned(), Now { down: MemberView::trouble(&uplink.members), ..now }))
+        });
+        seas::findings(&desired, &now.collect())
     }
 }
 
@@ -163,6 +206,7 @@ impl ObjectView {
             reason: None,
             channels: Vec::new(),
             way: None,
+            members: Vec::new(),
             failover: None,
             space: None,
             snapshot: None,

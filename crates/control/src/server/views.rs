@@ -2,7 +2,7 @@
 
 use super::links::LinkView;
 use super::looked::named;
-use super::objects::{FailoverView, ObjectView};
+use super::objects::{FailoverView, MemberView, ObjectView};
 use super::pools::{Lost, PoolView, count_lus};
 use super::shared::Server;
 use super::short;
@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
 use crate::model::pools::trouble_beside;
+use crate::model::resolve::network::aggregate_of;
 use crate::model::{Desired, Home, MAIN, Users, home, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
@@ -563,12 +564,25 @@ impl Moment<'_> {
             let state = Some("unused".to_owned());
             return ObjectView { state, ..self.object(Object::Uplink, name, set) };
         };
+        let whole = aggregate_of(self.desired, name);
+        let connected = whole.unwrap_or(name);
         let account = self.account(home).map(|account| &account.status.uplinks);
-        let status = account.map(|all| all.iter().find(|uplink| uplink.spec.name == name));
-        let reason = self.failure(&Subject::Uplink(name.to_owned()));
+        let status = account.map(|all| all.iter().find(|uplink| uplink.spec.name == connected));
+        let reason = self.failure(&Subject::Uplink(connected.to_owned()));
+        let members = status.flatten().map(|it| it.members.as_slice()).unwrap_or_default();
+        if whole.is_some() {
+            let view = self.object(Object::Uplink, name, set);
+            let Some(its) = members.iter().find(|member| member.name == name) else {
+                let state = state(status.map(|_| None), reason.is_some());
+                return ObjectView { state: Some(state), reason, ..view };
+            };
+            let MemberView { state, reason, .. } = MemberView::of(its);
+            return ObjectView { state: Some(state), reason, way: its.way.clone(), ..view };
+        }
         ObjectView {
             state: Some(state(status.map(|it| it.map(|_| "connected")), reason.is_some())),
-            reason,
+            reason: reason.or_else(|| MemberView::trouble(members)),
+            members: members.iter().map(MemberView::of).collect(),
             channels: status.flatten().map(|it| it.channel_of_queue.clone()).unwrap_or_default(),
             way: status.flatten().and_then(|it| it.way.clone()),
             failover: status.flatten().and_then(FailoverView::of),

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod aggregate;
 mod failover;
 mod namespaces;
 mod packet;

@@ -79,13 +79,13 @@ impl World {
     }
 
     #[track_caller]
-    fn receive(&mut self) -> ([u8; HEADER_BYTES], Vec<u8>) {
+    pub(super) fn receive(&mut self) -> ([u8; HEADER_BYTES], Vec<u8>) {
         self.receive_within(Duration::from_secs(60)).expect("a frame")
     }
 
     /// Until what the client sends comes: interfaces that were set up just now may lose frames.
     #[track_caller]
-    fn greet(&mut self, client: &mut Client) {
+    pub(super) fn greet(&mut self, client: &mut Client) {
         let hello = client.frame([0xff; 6], 0, 60);
         wait("a first frame", || {
             client.send(&PLAIN, &hello);

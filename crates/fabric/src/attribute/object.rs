@@ -64,11 +64,12 @@ impl Object {
         Object::ALL.into_iter().find(|object| object.noun() == noun)
     }
 
-    /// All of them, each behind those that it can name: the order in which they can be made.
+    /// All of them, each sort behind the others that it can name: the order in which they can be made.
     pub fn in_order() -> [Object; Object::ALL.len()] {
         fn depth(object: Object) -> usize {
             let named = object.attributes().flat_map(|attribute| attribute.kind.objects());
-            named.map(|other| 1 + depth(*other)).max().unwrap_or(0)
+            let others = named.filter(|other| **other != object);
+            others.map(|other| 1 + depth(*other)).max().unwrap_or(0)
         }
         let mut all = Object::ALL;
         all.sort_by_key(|object| depth(*object));

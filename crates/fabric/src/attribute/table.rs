@@ -13,8 +13,8 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
-    Accounting, AdapterKind, Cache, Link, OnFull, Placement, Reservations, SocketRole, Tagging,
-    UplinkKind, VolumeKind, VtdKind, Wait,
+    Accounting, AdapterKind, Aggregation, Cache, Link, OnFull, Placement, Reservations, SocketRole,
+    Tagging, UplinkKind, VolumeKind, VtdKind, Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -416,6 +416,12 @@ objects! {
         NETNS: str = Text { bytes_max: 255 }, Derived("that of `trunkline serve`"), Fixed, "",
             "The network namespace that the interface is in, and `link` of its shared adapter: a name, as of `ip netns add NAME`, or the whole path of its file. To enter it \
              `trunkline serve` needs CAP_SYS_ADMIN.";
+        MEMBERS: str = Names(Uplink), Derived("none: it is one interface"), Live, "",
+            "Other uplinks that are one together: 2 to 64, preferred in the order of their names, each with an interface of its own, and with nothing else set. What is \
+             set here holds for all of them. With other members it is connected anew.";
+        MODE: Aggregation = Word(Aggregation::WORDS), Is("active-backup"), Live, "",
+            "Which of its `members` frames take. `active-backup`: the first one that is up, in both directions, whatever they are connected to. `hash`: of those that are up, all frames of a flow the \
+             same (by MAC addresses, IP addresses and ports); the switch outside must take them for one, too (a static aggregate). With another mode it is connected anew.";
         PVID: u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
             "The VLAN of frames without a tag.";
         VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",
@@ -464,7 +470,7 @@ objects! {
              is connected anew.";
         PRIORITY: u64 = Number { min: 1, max: 15 }, Is("1"), Live, "",
             "Of two partners of the same `ha_mode` the one with the lower number bridges.";
-        LINK: str = Text { bytes_max: 15 }, Derived("the interface of `real_adapter`"), Live, "",
+        LINK: str = Text { bytes_max: 15 }, Derived("the interface of `real_adapter`, or any of its members'"), Live, "",
             "The interface of the host without whose carrier it bridges nothing, if it has a `ctl_chan` or a `token`: such as the network card of the bridge that the \
              uplink's interface is attached to.";
         NETADDR: str = Text { bytes_max: 15 }, Is("0"), Live, "",

@@ -159,6 +159,16 @@ words! {
 }
 
 words! {
+    /// Which member of an aggregated uplink frames take.
+    enum Aggregation {
+        /// The first one that is up.
+        ActiveBackup = "active-backup",
+        /// All frames of a flow the same of those that are up.
+        Hash = "hash",
+    }
+}
+
+words! {
     /// Which tags say the VLAN of frames.
     enum Tagging {
         /// Customers' tags.

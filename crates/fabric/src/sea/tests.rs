@@ -31,6 +31,7 @@ fn server(name: &str, priority: u8) -> Server {
             adapter_reset: Some(false),
             state: Some(if priority == 1 { State::Primary } else { State::Backup }),
             bridge_mode: Some(if priority == 1 { BridgeMode::All } else { BridgeMode::None }),
+            down: None,
         }],
     }
 }
@@ -64,6 +65,7 @@ fn each_rule_is_broken_by_one_change() {
         ),
         (|all| all.iter_mut().for_each(|one| one.seas[0].pvid = 2), &[Rule::PvidDiffers]),
         (|all| all[0].seas[0].adapter_reset = Some(true), &[Rule::AdapterReset]),
+        (|all| all[0].seas[0].down = Some("ent1: no carrier".into()), &[Rule::MemberDown]),
         (|all| all[0].adapters[1].trunk = None, &[Rule::NotATrunk]),
         (|all| all[0].adapters[2].trunk = Some(1), &[Rule::ControlIsTrunk]),
         (

@@ -168,6 +168,7 @@ registry! {
         DropStandby "drop_standby" Counter Count "Frames that were lost: this server does not bridge the VLAN now: another does."
         DropRxQosDrop "drop_rx_qos_drop" Counter Count "Frames that were lost: above the rate of the port that it was for."
         DropMirrorCopy "drop_mirror_copy" Counter Count "Frames that were lost: a copy for a port that watches; the frame itself was not."
+        DropInactive "drop_inactive" Counter Count "Frames that were lost: it came by a member of an aggregated uplink that is not the active one."
         HandedOver "handed_over" Counter Count "Frames that the queue sent on to one on another channel, once for each. Each was copied once more, and woke that channel perhaps."
     }
 }

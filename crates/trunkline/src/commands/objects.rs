@@ -18,7 +18,8 @@ use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, FindingView, ItemList};
 use control::error::ApiError;
 use control::server::{
-    AdapterView, DataPlaneView, Explanation, FailoverView, LinkView, ObjectView, VolumeView,
+    AdapterView, DataPlaneView, Explanation, FailoverView, LinkView, MemberView, ObjectView,
+    VolumeView,
 };
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
@@ -609,6 +610,11 @@ fn failover(view: &FailoverView) -> String {
     )
 }
 
+/// A member of an uplink, in a word or two.
+fn member(view: &MemberView) -> String {
+    format!("{} {}", view.name, view.state)
+}
+
 fn object_page(object: Object, view: &ObjectView) -> String {
     let rows = object.attributes().filter_map(|attribute| {
         let value = attribute.write(view.effective.get(attribute.name)?);
@@ -621,6 +627,7 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("state", view.state.clone().unwrap_or_default()),
         ("reason", view.reason.clone().unwrap_or_default()),
         ("way", view.way.clone().unwrap_or_default()),
+        ("members now", view.members.iter().map(member).collect::<Vec<_>>().join(", ")),
         ("channels", view.channels.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         ("failover", view.failover.as_ref().map(failover).unwrap_or_default()),
         ("link now", view.link.as_ref().map(link).unwrap_or_default()),

@@ -117,7 +117,7 @@ pub(crate) fn status(global: &Global, args: &StatusArgs) -> Result<(), Failure> 
 
 /// Whether everything is as it should be.
 fn is_well(status: &StatusView) -> bool {
-    let bad = ["failed", "broken", "pending"];
+    let bad = ["failed", "broken", "pending", "down"];
     !status.starting
         && status.failures.is_empty()
         && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())

@@ -23,7 +23,9 @@ fn states(object: Object) -> (&'static [&'static str], &'static [&'static str]) 
         Object::Adapter => {
             (&["listening", "connecting", "connected", "running"], &["broken", "failed", "pending"])
         }
-        Object::Uplink => (&["connected"], &["failed", "pending", "unused"]),
+        Object::Uplink => {
+            (&["connected", "active", "backup"], &["down", "failed", "pending", "unused"])
+        }
         Object::Pool => (&["open"], &["degraded", "failed", "pending"]),
         _ => (&["running"], &["unresponsive", "down"]),
     }

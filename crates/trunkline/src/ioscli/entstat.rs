@@ -11,6 +11,8 @@ pub(super) const SHARED: &str = "Shared Ethernet Adapter";
 pub(super) const UPLINK: &str = "Ethernet uplink (TAP)";
 pub(super) const UPLINK_PACKET: &str = "Ethernet uplink (packet sockets)";
 pub(super) const UPLINK_XDP: &str = "Ethernet uplink (AF_XDP sockets)";
+/// And where several are one.
+pub(super) const AGGREGATE: &str = "EtherChannel / 802.3ad Link Aggregation";
 
 /// Frames of one adapter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

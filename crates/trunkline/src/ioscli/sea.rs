@@ -2,8 +2,8 @@
 
 use super::act::given;
 use super::entstat::{
-    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, UPLINK_PACKET,
-    UPLINK_XDP, VIRTUAL,
+    self, AGGREGATE, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK,
+    UPLINK_PACKET, UPLINK_XDP, VIRTUAL,
 };
 use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
@@ -200,12 +200,11 @@ impl System {
         }
         let frames = Some(self.frames(name));
         if let Some(uplink) = self.uplink(name) {
-            let kind = match text(&uplink.effective, "kind") {
-                Some("packet") => UPLINK_PACKET,
-                Some("xdp") => UPLINK_XDP,
-                _ => UPLINK,
-            };
-            let report = report(kind, self.home_of_uplink(uplink), is_connected(uplink));
+            let report = report(
+                device_type(&uplink.effective),
+                self.home_of_uplink(uplink),
+                is_connected(uplink),
+            );
             return Ok(EntReport { frames, ..report });
         }
         let card = self.adapter(name).filter(|adapter| adapter.kind == "ethernet");
@@ -230,10 +229,13 @@ impl System {
     }
 
     fn frames(&self, name: &str) -> Frames {
-        let queues = self.queues(name);
+        // Of an aggregated uplink all of its members'.
+        let members = self.uplink(name).and_then(|uplink| text(&uplink.effective, "members"));
+        let names = words(members.unwrap_or_default()).chain([name]);
+        let queues: Vec<_> = names.flat_map(|name| self.queues(name).into_values()).collect();
         let sum = |counter: QueueCounter| {
             let name = counter.info().name;
-            queues.values().filter_map(|queue| queue.get(name)).sum::<u64>()
+            queues.iter().filter_map(|queue| queue.get(name)).sum::<u64>()
         };
         let drops = QueueCounter::ALL.iter().copied();
         let drops = drops.filter(|counter| counter.info().name.starts_with("drop_"));
@@ -266,7 +268,17 @@ const REFUSED: [QueueCounter; 9] = [
 ];
 
 fn is_connected(uplink: &ObjectView) -> bool {
-    uplink.state.as_deref() == Some("connected")
+    ["connected", "active", "backup"].map(Some).contains(&uplink.state.as_deref())
+}
+
+/// What an uplink is.
+pub(super) fn device_type(effective: &Attributes) -> &'static str {
+    match (text(effective, "members"), text(effective, "kind")) {
+        (Some(_), _) => AGGREGATE,
+        (None, Some("packet")) => UPLINK_PACKET,
+        (None, Some("xdp")) => UPLINK_XDP,
+        (None, _) => UPLINK,
+    }
 }
 
 /// A virtual adapter in its network, which is no trunk adapter.

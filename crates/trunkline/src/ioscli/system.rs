@@ -445,9 +445,7 @@ fn object_description(object: Object, view: &ObjectView) -> String {
             format!("NPIV port ({speed} Gb)")
         }
         (Object::Target, _) => "Target port".to_owned(),
-        (Object::Uplink, Some("packet")) => super::entstat::UPLINK_PACKET.to_owned(),
-        (Object::Uplink, Some("xdp")) => super::entstat::UPLINK_XDP.to_owned(),
-        (Object::Uplink, _) => super::entstat::UPLINK.to_owned(),
+        (Object::Uplink, _) => super::sea::device_type(effective).to_owned(),
         (Object::Trunk, _) => super::entstat::VIRTUAL.to_owned(),
         (Object::Sea, _) => super::entstat::SHARED.to_owned(),
         (Object::Vtd, Some("optical")) => "Virtual Target Device - File-backed Optical".to_owned(),

@@ -175,7 +175,7 @@ fn every_configuration_of_the_guide_would_be_applied() {
             held += 1;
         }
     }
-    assert_eq!(held, 3);
+    assert_eq!(held, 4);
 }
 
 #[test]

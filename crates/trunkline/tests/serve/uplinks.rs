@@ -61,6 +61,59 @@ fn in_a_namespace() {
     server.until("nobody behind the interface", |_| interface().contains("NO-CARRIER"));
 }
 
+#[test]
+fn several_uplinks_are_one() {
+    testkit::in_network_namespace("uplinks::several_are_one_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn several_are_one_inside() {
+    let server = Server::start(&[]);
+    server.ok("network create net0");
+    for name in ["ent1", "ent2"] {
+        server.ok(&format!("uplink create {name}"));
+    }
+    server.ok("uplink create ent3 --members ent1,ent2");
+    server.ok("trunk create ent5 --network net0");
+    server.ok("adapter create ent0 --kind ethernet --network net0");
+    server.ok("ioscli mkvdev -sea ent3 -vadapter ent5 -default ent5 -defaultid 1 -dev ent6");
+    server.ok("uplink wait ent3");
+    server.ok("uplink wait ent1 --for active");
+    server.ok("uplink wait ent2 --for backup");
+    assert!(server.ok("uplink show ent3").contains("ent1 active, ent2 backup"));
+    let devices = server.ok("ioscli lsdev -dev ent3");
+    assert!(devices.contains("EtherChannel / 802.3ad Link Aggregation"), "{devices}");
+    server.ok("sea check");
+    server.ok("ioscli entstat -all ent6");
+    server.ok("stats ent2");
+    let ip = |words: &str| {
+        assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
+    };
+    ip("link set ent1 down");
+    server.ok("uplink wait ent1 --for down");
+    server.ok("uplink wait ent2 --for active");
+    let says = |words: &str| {
+        let run = server.run(words);
+        let said = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
+        assert!(said.contains("ent1 is down: it has no carrier"), "{words}: {said}");
+    };
+    says("sea check");
+    says("adapter explain ent0");
+    says("uplink show ent3");
+    assert_eq!(server.run("status --exit-code").status.code(), Some(8));
+    let used = server.run("uplink remove ent1");
+    assert!(!used.status.success(), "{used:?}");
+    ip("link set ent1 up");
+    server.ok("uplink wait ent1 --for active");
+    server.ok("sea check");
+    // Connected anew.
+    server.ok("uplink set ent3 --mode hash");
+    server.ok("uplink wait ent2 --for active");
+    server.kill_plane();
+    server.ok("uplink wait ent1 ent2 --for active");
+}
+
 /// With `thread=1` the uplink is on the last of two channels, and that is told wherever one asks.
 fn has_a_channel_of_its_own(server: &Server) {
     server.ok("dataplane set main --channels 2");

@@ -3,12 +3,12 @@
 use super::super::{Desired, home, seas};
 use super::narrow16;
 use super::parts::burst;
-use fabric::attribute::words::{self, UplinkKind as Kind};
+use fabric::attribute::words::{self, Aggregation, UplinkKind as Kind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::sea::HaMode;
 use spec::{
-    EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec, PrefixSpec, RateSpec, StormSpec,
-    Tagging, UplinkKind, UplinkSpec,
+    AggregateMode, AggregateSpec, EthernetSpec, Failback, FailoverMode, FailoverSpec, GuardSpec,
+    MemberSpec, PrefixSpec, RateSpec, StormSpec, Tagging, UplinkKind, UplinkSpec,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -153,16 +153,17 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
     let spec = |(name, set): (&String, &Attributes)| {
         let Connection { network: whose, pvid, vids } = connection(desired, name, set)?;
         let network = desired[Object::Network].get(whose)?;
-        let interface = interface(name, set);
+        let aggregate = aggregate(desired, set);
+        let first = aggregate.as_ref().and_then(|aggregate| aggregate.members.first().cloned());
+        let link = if first.is_some() { "" } else { interface(name, set) };
+        let failover = failover(desired, name, link);
+        let MemberSpec { kind, interface, netns, .. } = first.unwrap_or_else(|| member(name, set));
         let spec = UplinkSpec {
-            failover: failover(desired, name, interface),
-            kind: match attr::uplink::KIND.value(set) {
-                Kind::Tap => UplinkKind::Tap,
-                Kind::Packet => UplinkKind::Packet,
-                Kind::Xdp => UplinkKind::Xdp,
-            },
-            interface: interface.to_owned(),
-            netns: netns(set),
+            failover,
+            kind,
+            interface,
+            netns,
+            aggregate,
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
@@ -187,7 +188,33 @@ pub fn is_counted(sea: &Attributes) -> bool {
     attr::sea::ACCOUNTING.value(sea) == words::Accounting::Enabled
 }
 
-/// How the shared adapter of an uplink takes part in failover.
+/// The interface of an uplink.
+fn member(name: &str, set: &Attributes) -> MemberSpec {
+    MemberSpec {
+        name: name.to_owned(),
+        kind: match attr::uplink::KIND.value(set) {
+            Kind::Tap => UplinkKind::Tap,
+            Kind::Packet => UplinkKind::Packet,
+            Kind::Xdp => UplinkKind::Xdp,
+        },
+        interface: interface(name, set).to_owned(),
+        netns: netns(set),
+    }
+}
+
+/// What an uplink is made of that has members.
+fn aggregate(desired: &Desired, set: &Attributes) -> Option<AggregateSpec> {
+    let its =
+        members(set).filter_map(|name| Some(member(name, desired[Object::Uplink].get(name)?)));
+    let members: Vec<MemberSpec> = its.collect();
+    let mode = match attr::uplink::MODE.value(set) {
+        Aggregation::ActiveBackup => AggregateMode::ActiveBackup,
+        Aggregation::Hash => AggregateMode::Hash,
+    };
+    (!members.is_empty()).then_some(AggregateSpec { mode, members })
+}
+
+/// How the shared adapter of an uplink takes part in failover, whose link is that interface unless it names one.
 fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<FailoverSpec> {
     use attr::sea as s;
     let (sea, set) = sea_of(desired, uplink)?;
@@ -242,6 +269,18 @@ pub fn sea_of<'a>(desired: &'a Desired, uplink: &str) -> Option<(&'a str, &'a At
     let has_it = |sea: &Attributes| attr::sea::REAL_ADAPTER.of(sea) == Some(uplink);
     let mut seas = desired[Object::Sea].iter();
     seas.find(|(_, sea)| has_it(sea)).map(|(name, sea)| (name.as_str(), sea))
+}
+
+/// The uplinks that an aggregated one is made of.
+pub fn members(set: &Attributes) -> impl Iterator<Item = &str> {
+    fabric::san::words(attr::uplink::MEMBERS.of(set).unwrap_or_default())
+}
+
+/// The aggregated uplink that has a member.
+pub fn aggregate_of<'a>(desired: &'a Desired, member: &str) -> Option<&'a str> {
+    let has_it = |set: &Attributes| members(set).any(|name| name == member);
+    let mut uplinks = desired[Object::Uplink].iter();
+    uplinks.find(|(_, set)| has_it(set)).map(|(name, _)| name.as_str())
 }
 
 /// How an uplink is connected.

@@ -133,33 +133,24 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
     let mut ways: BTreeMap<(&str, u16), &str> = BTreeMap::new();
     for (name, set) in &desired[Object::Uplink] {
         let refuse = |attribute: &Attribute, problem: String, help: &str| {
-            let problem = format!("uplink `{name}`: {problem}");
-            Err(ApiError::invalid(problem).on(attribute.name).help(help))
+            refuse_uplink(name, attribute, &problem, help)
         };
-        let interface = network::interface(name, set);
-        let is_name = |c: char| c.is_ascii_graphic() && !"/:%".contains(c);
-        if interface.is_empty() || interface.len() > 15 || !interface.chars().all(is_name) {
-            let problem = format!("`{interface}` is no name of an interface");
-            return refuse(
-                &u::INTERFACE,
-                problem,
-                "set `interface` to one of 1 to 15 letters and digits",
-            );
-        }
-        if let Some(netns) = u::NETNS.of(set) {
-            let is_name =
-                !netns.is_empty() && !netns.contains('/') && ![".", ".."].contains(&netns);
-            if !is_name && !netns.starts_with('/') {
-                let problem = format!("`{netns}` is no network namespace");
-                let help = "name one as of `ip netns add NAME`, or the whole path of its file";
-                return refuse(&u::NETNS, problem, help);
+        match u::MEMBERS.of(set) {
+            Some(_) => aggregate(desired, name, set)?,
+            None => {
+                interface(name, set)?;
+                let its = (network::netns(set), network::interface(name, set));
+                if let Some(other) = owners.insert(its.clone(), name) {
+                    let problem = format!("uplink `{other}` has the interface `{}`", its.1);
+                    return refuse(&u::INTERFACE, problem, "give it an interface of its own");
+                }
             }
         }
-        if let Some(other) = owners.insert((network::netns(set), interface), name) {
-            let problem = format!("uplink `{other}` has the interface `{interface}`");
-            return refuse(&u::INTERFACE, problem, "give it an interface of its own");
-        }
         let has_vlans = u::VLANS.of(set).is_some() || u::PVID.of(set).is_some();
+        if u::MODE.is_set(set) && u::MEMBERS.of(set).is_none() {
+            let problem = "it has no members, and so no mode".to_owned();
+            return refuse(&u::MODE, problem, "name `members`, or leave `mode` out");
+        }
         if u::NETWORK.of(set).is_none() && has_vlans {
             let problem = "it has no network of its own, and so no VLANs".to_owned();
             return refuse(&u::PVID, problem, "set `network`, or `pvid` of the shared adapter");
@@ -176,6 +167,69 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// The names of an uplink's interface and of its namespace.
+fn interface(name: &str, set: &Attributes) -> Result<(), ApiError> {
+    use attr::uplink as u;
+    let interface = network::interface(name, set);
+    let is_name = |c: char| c.is_ascii_graphic() && !"/:%".contains(c);
+    if interface.is_empty() || interface.len() > 15 || !interface.chars().all(is_name) {
+        let problem = format!("`{interface}` is no name of an interface");
+        let help = "set `interface` to one of 1 to 15 letters and digits";
+        return refuse_uplink(name, &u::INTERFACE, &problem, help);
+    }
+    if let Some(netns) = u::NETNS.of(set) {
+        let is_name = !netns.is_empty() && !netns.contains('/') && ![".", ".."].contains(&netns);
+        if !is_name && !netns.starts_with('/') {
+            let problem = format!("`{netns}` is no network namespace");
+            let help = "name one as of `ip netns add NAME`, or the whole path of its file";
+            return refuse_uplink(name, &u::NETNS, &problem, help);
+        }
+    }
+    Ok(())
+}
+
+/// An uplink of several: its members have interfaces and nothing else, and belong to nobody beside it.
+fn aggregate(desired: &Desired, name: &str, set: &Attributes) -> Result<(), ApiError> {
+    use attr::uplink as u;
+    let refuse = |problem: &str, help: &str| refuse_uplink(name, &u::MEMBERS, problem, help);
+    let own = [u::KIND.is_set(set), u::INTERFACE.is_set(set), u::NETNS.is_set(set)];
+    if own.contains(&true) {
+        let problem = "it has members, and so no interface of its own";
+        return refuse(problem, "set `kind`, `interface` and `netns` of its members");
+    }
+    let members: Vec<&str> = network::members(set).collect();
+    if !(2..=64).contains(&members.len()) {
+        let problem = format!("it has {} members", members.len());
+        return refuse(&problem, "name 2 to 64 uplinks");
+    }
+    for member in members {
+        let Some(its) = desired[Object::Uplink].get(member) else { continue };
+        let mut said = its.keys().map(String::as_str);
+        let interface = [u::KIND.name, u::INTERFACE.name, u::NETNS.name];
+        if let Some(more) = said.find(|said| !interface.contains(said)) {
+            let problem = format!("its member `{member}` has `{more}`");
+            return refuse(&problem, "set that of the uplink that it is a member of");
+        }
+        let others = desired[Object::Uplink].iter().filter(|(other, _)| *other != name);
+        let mut others = others.filter(|(_, set)| network::members(set).any(|it| it == member));
+        if let Some((other, _)) = others.next() {
+            let problem = format!("`{member}` is a member of uplink `{other}`, too");
+            return refuse(&problem, "name it in one of them");
+        }
+    }
+    Ok(())
+}
+
+fn refuse_uplink(
+    name: &str,
+    attribute: &Attribute,
+    problem: &str,
+    help: &str,
+) -> Result<(), ApiError> {
+    let problem = format!("uplink `{name}`: {problem}");
+    Err(ApiError::invalid(problem).on(attribute.name).help(help))
 }
 
 fn card(desired: &Desired, name: &str, set: &Attributes) -> Result<(), ApiError> {
@@ -242,6 +296,41 @@ mod tests {
         let adapter = "[adapter.a]\nkind=\"ethernet\"\nnetwork=\"m\"\n";
         let refused = judge(&format!("[uplink.a]\nnetwork=\"n\"\n{adapter}")).unwrap_err();
         assert_eq!(refused, "uplink `a`: adapter `a` has this name");
+    }
+
+    #[test]
+    fn members_of_an_uplink_have_interfaces_and_belong_to_nobody_else() {
+        let judge = |uplinks: &str| {
+            let text = format!("[network.n]\n[uplink.e0]\nkind=\"packet\"\n[uplink.e1]\n{uplinks}");
+            let desired = crate::config::read(&text).unwrap();
+            validate(&desired, &samples::paths()).map(drop).map_err(|error| error.message)
+        };
+        let whole = "[uplink.up-of-a-very-long-name]\nnetwork=\"n\"\nmembers=\"e0,e1\"\n";
+        assert_eq!(judge(&format!("netns=\"n\"\n{whole}mode=\"hash\"")), Ok(()));
+        let sea = "[trunk.t]\nnetwork=\"n\"\npvid=2\n[sea.s]\nvirt_adapters=\"t\"\npvid_adapter=\"t\"\npvid=2\n";
+        let behind = |real: &str| format!("{sea}real_adapter=\"{real}\"\n");
+        let free = "[uplink.u]\nmembers=\"e0,e1\"\n";
+        assert_eq!(judge(&format!("{free}{}", behind("u"))), Ok(()));
+        for (uplinks, problem) in [
+            (format!("{whole}kind=\"packet\""), "no interface of its own"),
+            (format!("{whole}interface=\"e7\""), "no interface of its own"),
+            (whole.replace("e0,e1", "e0"), "it has 1 members"),
+            (format!("network=\"n\"\n{whole}"), "its member `e1` has `network`"),
+            (format!("storm_unknown=7\n{whole}"), "its member `e1` has `storm_unknown`"),
+            (
+                format!("{whole}[uplink.u]\nmembers=\"e1,e2\"\n[uplink.e2]"),
+                "`e1` is a member of uplink",
+            ),
+            (
+                format!("{free}[uplink.v]\nmembers=\"u,e2\"\n[uplink.e2]"),
+                "its member `u` has `members`",
+            ),
+            (format!("{free}{}", behind("e1")), "its uplink `e1` is a member of `u`"),
+            ("mode=\"hash\"".to_owned(), "no members, and so no mode"),
+        ] {
+            let refused = judge(&uplinks).expect_err(&uplinks);
+            assert!(refused.contains(problem), "{uplinks}: {refused}");
+        }
     }
 
     #[test]

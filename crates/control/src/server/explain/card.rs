@@ -3,6 +3,7 @@
 use crate::model::Desired;
 use crate::model::loss::has_client;
 use crate::model::resolve::network::{connection, sea_of, vlans};
+use crate::server::objects::MemberView;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use protocol::message::{AdapterState, AdapterStatus, Status, UplinkSpec};
@@ -213,6 +214,11 @@ fn down(
             all.push(finding(what, format!("see `trunkline uplink show {uplink}`")));
             continue;
         };
+        if let Some(down) = MemberView::trouble(&status.members) {
+            let what = format!("of uplink `{uplink}`, its way out of the host, {down}");
+            let fix = "see to the cable, the port outside, and whether the interface is there";
+            all.push(finding(what, fix));
+        }
         let Some(failover) = &status.failover else { continue };
         let away = way.vids.iter().chain([&way.pvid]);
         let away = away.filter(|vid| mine.contains(vid) && !failover.bridges.contains(vid));
