@@ -266,18 +266,19 @@ impl Replica {
         {
             return Some(Way::Here(queue, pair));
         }
+        self.look_for_way(id, number, view)
+    }
+
+    #[inline(never)]
+    fn look_for_way(&mut self, id: PortId, number: u16, view: &View<'_>) -> Option<Way> {
         let way = self.find_way(id, number, view);
+        let place = self.ports.get(usize::from(id.0)).and_then(Option::as_ref);
         if let Some(Way::Here(queue, pair)) = way
-            && !self.goes_by_flow(id)
+            && place.is_some_and(|place| !place.port.goes_by_flow())
         {
             self.last = Some((id, number, queue, pair));
         }
         way
-    }
-
-    fn goes_by_flow(&self, id: PortId) -> bool {
-        let place = self.ports.get(usize::from(id.0)).and_then(Option::as_ref);
-        place.is_some_and(|place| place.port.goes_by_flow())
     }
 
     /// Which queue of a port gets a frame that came by the pair of that number at its sender's. A pair that the driver has not sent by is none that it

@@ -425,9 +425,11 @@ impl LuLane {
         self.ask(ring, request, (done, bytes), (bufs.into(), odd))
     }
 
-    /// Another server has the pool: what is under way is, and stays so, as at a PV that hangs.
+    /// Another server has the pool: what was refused is under way, and stays so, as at a PV that hangs.
     #[cold]
-    fn fence(&self) {
+    #[inline(never)]
+    fn withhold(&self, out: &mut Vec<Finish>, first: usize) {
+        out.truncate(first);
         if !self.shared.fenced.swap(true, Relaxed) {
             self.inbox.post(Message::Fenced(Arc::clone(&self.shared)));
         }
@@ -578,11 +580,6 @@ impl Lane for LuLane {
         let place = usize::from(part) - 1;
         let Some(Some(pv)) = self.pvs.get_mut(place) else { return };
         pv.lane.complete(ring, token, result, out);
-        let refused = |finish: &Finish| finish.outcome == Outcome::Done(Err(IoError::Fenced));
-        if self.shared.fenced.load(Relaxed) || out[first..].iter().any(refused) {
-            out.truncate(first);
-            return self.fence();
-        }
         for finish in &mut out[first..] {
             let Some(job) = self.jobs.remove(finish.tag.0.into()) else {
                 debug_assert!(false, "{finish:?} was not begun");
@@ -597,6 +594,9 @@ impl Lane for LuLane {
                         pv.meter.ends(job.kind, job.bytes, took);
                         if result.is_err() {
                             pv.meter.fails();
+                            if result == Err(IoError::Fenced) {
+                                return self.withhold(out, first);
+                            }
                         }
                     }
                 }
