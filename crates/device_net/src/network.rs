@@ -547,7 +547,7 @@ pub(crate) struct Pair {
     inbox: OnceLock<Arc<Inbox>>,
     /// The client uses its RX queue, which may be on its way between channels.
     pub(crate) open: AtomicBool,
-    /// The driver has sent by its TX queue: it uses the pair (clause 5.1.6.5.5).
+    /// The driver has sent by its TX queue: it uses the pair (clause 5.1.6.5.5). Or it is of an uplink, whose descriptors take frames at any time.
     pub(crate) sent: AtomicBool,
     /// Frames that this client had sent and that waited for another, who has gone; they were not counted yet.
     pub(crate) left: AtomicU64,

@@ -412,6 +412,48 @@ fn a_client_reaches_the_host() {
 
 #[test]
 #[ignore = "in a namespace"]
+fn each_channel_has_its_own_way_out_inside() {
+    quiet();
+    let server = Server::new(2);
+    server.must(Request::PutUplink(uplink(1500)));
+    address(1500, 1);
+    let queues_of = |adapter: &str| {
+        let mut queues = server.stats().queues;
+        queues.retain(|queue| queue.adapter == adapter);
+        queues
+    };
+    // Each with the queue by which it sends on a channel: both are there.
+    let mut clients: Vec<Client> =
+        (1..=2).map(|number| server.client(number, How::default(), |_| ())).collect();
+    let mut channels: Vec<u32> = Vec::new();
+    for (number, client) in (1..).zip(&mut clients) {
+        let frame = client.frame([2, 9, 9, 9, 9, 9], number, 100);
+        for sent in 1..=50 {
+            client.send(&PLAIN, &frame);
+            wait("the frame outside", || {
+                let all: u64 =
+                    queues_of("up0").iter().map(|queue| queue.get(QueueCounter::TxFrames)).sum();
+                (all >= 50 * u64::from(number - 1) + sent).then_some(())
+            });
+        }
+        let its = queues_of(&format!("ent{number}"));
+        let sends = its.iter().find(|queue| queue.get(QueueCounter::TxFrames) > 0).unwrap();
+        channels.push(sends.channel);
+        let left = queues_of("up0").into_iter().find(|queue| queue.channel == sends.channel);
+        assert!(left.is_some_and(|it| it.get(QueueCounter::TxFrames) >= 50), "{number}");
+    }
+    channels.sort_unstable();
+    assert_eq!(channels, [0, 1]);
+    assert_eq!(server.count_of("up0", QueueCounter::HandedOver), 0);
+}
+
+#[test]
+fn each_channel_has_its_own_way_out() {
+    testkit::in_network_namespace("tap::each_channel_has_its_own_way_out_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
 fn what_comes_is_in_order_inside() {
     quiet();
     let server = Server::new(2);

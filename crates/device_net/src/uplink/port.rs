@@ -216,6 +216,8 @@ impl UplinkPort {
         pair.make_inbox()?;
         // Who saw late that the one before had gone may have left something.
         self.network.lose(pair);
+        // All of them can be used.
+        pair.sent.store(true, Relaxed);
         pair.open.store(true, Release);
         Ok(())
     }
