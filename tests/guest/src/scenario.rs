@@ -54,7 +54,7 @@ pub(crate) const USUAL: &[Scenario] = &[
     },
     Scenario {
         name: "uplink",
-        about: "a guest gets its address and streams over an uplink, with tags and without, before and after the data plane was killed",
+        about: "a guest gets its address and streams over uplinks, with tags and without, before and after the data plane was killed; and again over shared adapters, with a disk, all of it from one file",
         run: net::uplink,
     },
     Scenario {

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::command;
-use crate::machine::Guest;
+use crate::machine::{Disk, Guest};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 use anyhow::{Context as _, Result, ensure};
@@ -177,7 +177,50 @@ fn outside(server: &Trunkline) -> Result<Vec<Helper>> {
     [dhcp, web].into_iter().chain(iperf).map(start).collect()
 }
 
-/// A guest reaches the world outside.
+/// All that a guest with a disk and a network card has, whose network is bridged by shared adapters.
+const ALL: &str = r#"
+[volume.root]
+kind = "file"
+path = "IMAGE"
+size = "64MiB"
+create = true
+
+[adapter.vhost0]
+volume = "root"
+queues = 2
+
+[network.net0]
+mtu = 9000
+
+[adapter.ent0]
+kind = "ethernet"
+network = "net0"
+mac = "02:00:5e:00:00:01"
+vlans = "20"
+
+[uplink.up0]
+[uplink.up1]
+
+[trunk.trunk1]
+network = "net0"
+[trunk.trunk20]
+network = "net0"
+pvid = 20
+
+[sea.sea1]
+real_adapter = "up0"
+virt_adapters = "trunk1"
+pvid_adapter = "trunk1"
+pvid = 1
+
+[sea.sea20]
+real_adapter = "up1"
+virt_adapters = "trunk20"
+pvid_adapter = "trunk20"
+pvid = 20
+"#;
+
+/// A guest reaches the world outside: by uplinks of its network, or, with a disk beside its card, by shared adapters, all of which one file says.
 pub(crate) fn uplink(world: &World) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         println!("NOT TESTED: uplinks under a guest, because that needs root");
@@ -185,14 +228,23 @@ pub(crate) fn uplink(world: &World) -> Result<()> {
     }
     for mtu in [1500, 9000] {
         let mut server = Trunkline::start_apart(&world.server)?;
-        server.order(&format!("network create net0 --mtu {mtu}"))?;
-        server.order("uplink create up0 --network net0")?;
-        server.order("uplink create up1 --network net0 --pvid 20")?;
         let mac = "02:00:5e:00:00:01";
-        let socket = server.network_card("ent0", mac, "--vlans 20")?;
+        let (mut guest, mut script) = (Guest::new(&world.kit), format!("MTU={mtu}\n{OUTSIDE}"));
+        if mtu == 9000 {
+            let (file, image) = (server.path("all.toml"), server.path("root.img"));
+            let all = ALL.replace("IMAGE", &image.display().to_string());
+            fs::write(&file, all).context("cannot write the configuration")?;
+            server.cli(&["apply", &file.display().to_string()])?;
+            guest = guest.disk(Disk::new(server.socket("vhost0"), 2).reconnecting());
+            script += "\nfio_verify --name=disk --filename=/dev/vda --size=8m";
+        } else {
+            server.order(&format!("network create net0 --mtu {mtu}"))?;
+            server.order("uplink create up0 --network net0")?;
+            server.order("uplink create up1 --network net0 --pvid 20")?;
+            server.network_card("ent0", mac, "--vlans 20")?;
+        }
         let _outside = outside(&server)?;
-        let guest = Guest::new(&world.kit).card("ent0", mac, &socket, 2);
-        let script = format!("MTU={mtu}\n{OUTSIDE}");
+        let guest = guest.card("ent0", mac, &server.socket("ent0"), 2);
         let transcript = guest.run_with(&script, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
         let lines = transcript.output.lines().filter(|line| line.starts_with("to "));
         lines.for_each(|line| println!("{:<24} MTU {mtu} {line}", ""));
