@@ -93,8 +93,10 @@ impl World {
         });
         while self.receive_within(Duration::from_millis(100)).is_some() {}
         // And where the world outside is.
-        self.send(&PLAIN, &crate::common::net::frame(OUTSIDE, [0xff; 6], 0, 60));
-        client.receive();
+        let hello = crate::common::net::frame(OUTSIDE, [0xff; 6], 0, 60);
+        self.send(&PLAIN, &hello);
+        // A bridge may have said something of its own before.
+        while client.receive().frame != hello {}
     }
 }
 
