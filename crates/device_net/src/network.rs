@@ -432,6 +432,8 @@ pub(crate) struct Bundle {
     pub(crate) up: AtomicU64,
     /// Members whose interface is not there any more, until somebody looks.
     pub(crate) gone: AtomicU64,
+    /// How often it is still said again which stations are here.
+    pub(crate) again: AtomicU64,
 }
 
 impl Bundle {

@@ -317,17 +317,15 @@ impl Lines {
         let carrier = if self.port.lost(member) { Carrier::Gone } else { carrier };
         match carrier {
             Carrier::Up if is_there => {
-                self.port.set_up(member, true);
-                self.note(member, None);
+                self.note(member, Some(true), None);
+                self.port.say_again(member);
             }
             Carrier::Up => self.come_back(member),
             Carrier::Down => {
-                self.note_trouble(member, "it has no carrier");
-                self.port.set_up(member, false);
+                self.note(member, Some(false), Some("it has no carrier"));
             }
             Carrier::Gone => {
-                self.note_trouble(member, "its interface is not there");
-                self.port.set_up(member, false);
+                self.note(member, Some(false), Some("its interface is not there"));
                 let line = &mut locked(&self.all).lines[usize::from(member)];
                 self.stop(line, self.port.descriptors_of(member).start);
             }
@@ -342,17 +340,19 @@ impl Lines {
             return;
         }
         match opened.and_then(|opened| self.connect(&mut all, member, opened)) {
-            Ok(()) => self.note(member, None),
+            Ok(()) => self.note(member, None, None),
             Err(failure) => self.note_trouble(member, &failure.message),
         }
     }
 
     fn note_trouble(&self, member: u16, trouble: &str) {
-        self.note(member, Some(trouble));
+        self.note(member, None, Some(trouble));
     }
 
-    fn note(&self, member: u16, trouble: Option<&str>) {
+    /// What is wrong with a member, and whether it is up where that is known: who is told sees both.
+    fn note(&self, member: u16, up: Option<bool>, trouble: Option<&str>) {
         let shown = &mut locked(&self.shown)[usize::from(member)];
+        up.inspect(|up| self.port.set_up(member, *up));
         if shown.trouble.as_deref() != trouble {
             let (name, uplink) = (&self.members[usize::from(member)].name, &self.name);
             match trouble {
@@ -375,18 +375,18 @@ impl Lines {
 
     /// How all are.
     pub(super) fn members(&self) -> Vec<MemberStatus> {
-        let shown = locked(&self.shown).clone();
-        let member = |((number, member), shown): ((u16, &UplinkSpec), Shown)| {
+        let shown = locked(&self.shown);
+        let member = |((number, member), shown): ((u16, &UplinkSpec), &Shown)| {
             let state = match self.port.passes_by(number) {
                 Some(true) => MemberState::Active,
                 Some(false) => MemberState::Backup,
                 None => MemberState::Down,
             };
             // What it was told to be since is no trouble any more.
-            let reason = shown.trouble.filter(|_| state == MemberState::Down);
-            MemberStatus { name: member.name.clone(), state, reason, way: shown.way }
+            let reason = shown.trouble.clone().filter(|_| state == MemberState::Down);
+            MemberStatus { name: member.name.clone(), state, reason, way: shown.way.clone() }
         };
-        (0..).zip(&self.members).zip(shown).map(member).collect()
+        (0..).zip(&self.members).zip(&*shown).map(member).collect()
     }
 }
 

@@ -109,7 +109,8 @@ fn announced(world: &mut World) {
         let (_, frame) = world.receive_within(Duration::from_secs(10))?;
         (frame[6..14] == [&mac(1)[..], &[0x80, 0x35]].concat()).then_some(())
     });
-    while world.receive_within(Duration::from_millis(20)).is_some() {}
+    // It is said again for a second.
+    while world.receive_within(Duration::from_millis(700)).is_some() {}
 }
 
 #[test]
@@ -166,6 +167,7 @@ fn a_backup_takes_over_inside() {
             ip(&format!("link set {port} up"));
         }
         until(&server, [Active, Backup]);
+        announced(&mut world);
         world.greet(&mut client);
         pass_by(&server, &mut world, &mut client, 0);
     }

@@ -16,6 +16,9 @@ use crate::handler::{Behind, Descriptor};
 use crate::network::{Bundle, Network, Networks, Pair, Port};
 use crate::uplink::Tallies;
 
+/// How often a member that has taken over says so again.
+const AGAIN: u64 = 5;
+
 /// An uplink in its network.
 #[derive(Debug)]
 pub struct UplinkPort {
@@ -46,6 +49,7 @@ impl UplinkPort {
             members,
             up: AtomicU64::new(0),
             gone: AtomicU64::new(0),
+            again: AtomicU64::new(0),
         });
         let port = network.join_by(&spec.name, all, bundle);
         if spec.failover.as_ref().is_some_and(|failover| failover.lease().is_some()) {
@@ -176,6 +180,17 @@ impl UplinkPort {
         };
         if bundle.how == Aggregation::ActiveBackup && Links(before).first() != Links(after).first()
         {
+            bundle.again.store(AGAIN, Release);
+            let bridged = locked(&self.bridged).clone();
+            self.announce(bridged);
+        }
+    }
+
+    /// The carrier of a member was looked at and is there: what was said when it took over is said again, since a port of a switch that has just come up may have passed nothing.
+    pub fn say_again(&self, member: u16) {
+        let Some(bundle) = &self.port.bundle else { return };
+        let left = |left: u64| left.checked_sub(1).filter(|_| bundle.up().first() == Some(member));
+        if bundle.again.fetch_update(AcqRel, Acquire, left).is_ok() {
             let bridged = locked(&self.bridged).clone();
             self.announce(bridged);
         }
