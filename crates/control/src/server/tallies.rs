@@ -4,7 +4,7 @@ use super::shared::Server;
 use super::trace::refusal;
 use crate::caller;
 use crate::error::ApiError;
-use crate::model::resolve::network::{is_counted, mac_text, trunks, vlans};
+use crate::model::resolve::network::{is_counted, mac_text, trunks, vlans_by};
 use crate::model::{MAIN, home};
 use fabric::attribute::{Attributes, Object, attr};
 use protocol::message::{Passed, Tally, TallySpec};
@@ -114,13 +114,10 @@ impl Server {
             })
         };
         let trunk = |(name, set): &(&str, &Attributes)| {
-            let vlans = vlans(attr::trunk::VLANS.value(set)).unwrap_or_default();
-            let is_default = attr::sea::PVID_ADAPTER.of(sea) == Some(name);
-            let is_its =
-                |vlan: u16| vlans.contains(&vlan) || (is_default && u64::from(vlan) == pvid);
+            let vlans: Vec<u16> = vlans_by(sea, name, set).collect();
             let (mut sent, mut received) = (Passed::default(), Passed::default());
             let whole = report.tallies.iter().filter(|one| one.station.is_none());
-            for one in whole.filter(|one| is_its(one.vlan)) {
+            for one in whole.filter(|one| vlans.contains(&one.vlan)) {
                 sent += one.sent;
                 received += one.received;
             }

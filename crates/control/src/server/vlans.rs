@@ -3,7 +3,7 @@
 use super::shared::Server;
 use super::views::AnyView;
 use crate::model::Desired;
-use crate::model::resolve::network::{connection, sea_of, trunks, vlans};
+use crate::model::resolve::network::{connection, sea_of, trunks, vlans, vlans_by};
 use fabric::attribute::words::{AdapterKind, Tagging};
 use fabric::attribute::{Attributes, Object, attr};
 use serde::{Deserialize, Serialize};
@@ -76,11 +76,8 @@ fn add_ports(desired: &Desired, all: &mut Vlans) {
 
 /// The trunk adapter of a shared one that has a VLAN.
 fn trunk_of<'a>(desired: &'a Desired, sea: &'a Attributes, vlan: u16) -> Option<&'a str> {
-    let is_default = attr::sea::PVID.of(sea) == Some(vlan.into());
-    let has_it = |(name, set): &(&str, &Attributes)| {
-        let tagged = vlans(attr::trunk::VLANS.value(set)).unwrap_or_default();
-        tagged.contains(&vlan) || is_default && attr::sea::PVID_ADAPTER.of(sea) == Some(name)
-    };
+    let has_it =
+        |(name, set): &(&str, &Attributes)| vlans_by(sea, name, set).any(|its| its == vlan);
     trunks(desired, sea).find(has_it).map(|(name, _)| name)
 }
 

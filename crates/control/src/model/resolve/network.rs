@@ -183,6 +183,14 @@ pub fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpe
     desired[Object::Uplink].iter().filter_map(spec).collect()
 }
 
+/// The VLANs that a trunk adapter brings to its shared adapter: those with a tag, and of the `pvid_adapter` that of frames without one.
+pub fn vlans_by(sea: &Attributes, name: &str, trunk: &Attributes) -> impl Iterator<Item = u16> {
+    let is_default = attr::sea::PVID_ADAPTER.of(sea) == Some(name);
+    let untagged = attr::sea::PVID.of(sea).filter(|_| is_default);
+    let tagged = vlans(attr::trunk::VLANS.value(trunk)).unwrap_or_default();
+    tagged.into_iter().chain(untagged.map(narrow16))
+}
+
 /// Whether what passes a shared adapter is counted by client.
 pub fn is_counted(sea: &Attributes) -> bool {
     attr::sea::ACCOUNTING.value(sea) == words::Accounting::Enabled
@@ -226,11 +234,7 @@ fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<Failover
         HaMode::Sharing => FailoverMode::Sharing,
     };
     let odd = trunks(desired, set).skip(1).step_by(2);
-    let leaves = odd.flat_map(|(name, trunk)| {
-        let untagged = s::PVID.of(set).filter(|_| s::PVID_ADAPTER.of(set) == Some(name));
-        let tagged = vlans(attr::trunk::VLANS.value(trunk)).unwrap_or_default();
-        tagged.into_iter().chain(untagged.map(narrow16))
-    });
+    let leaves = odd.flat_map(|(name, trunk)| vlans_by(set, name, trunk));
     Some(FailoverSpec {
         sea: sea.to_owned(),
         mode,
