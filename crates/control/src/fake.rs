@@ -4,7 +4,7 @@
 mod lus;
 
 use crate::link::{Link, LinkError, SocketLink};
-use crate::model::resolve::DataPlaneSpec;
+use crate::model::resolve::{DataPlaneSpec, NOT_KNOWN};
 use crate::supervisor::Launcher;
 use protocol::message::{
     Account, AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, CopyStatus,
@@ -45,6 +45,8 @@ pub struct Books {
     pub copies: BTreeMap<u64, CopyStatus>,
     /// See there.
     pub holds_copies: bool,
+    /// LUs are made that are asked for and not there.
+    pub makes_lus: bool,
     /// What has passed its uplinks, whichever it is.
     pub tallies: Vec<Tally>,
     /// How often it was asked for all that it has, and how many objects it was asked for by name.
@@ -183,6 +185,9 @@ impl Books {
             },
             None => None,
         };
+        if spec.naa == NOT_KNOWN {
+            return failure(FailureCode::Invalid, format!("unit `{}` has no name", spec.name));
+        }
         let seen = self.sees(&spec.name);
         let bytes = volume.unwrap_or(0);
         let medium = volume.is_some();
@@ -354,11 +359,20 @@ impl Books {
         }
     }
 
-    /// The LU of a pool that was asked for with the same mark.
-    fn find_lu(&self, spec: &VolumeSpec) -> Option<FileIdentity> {
+    /// The LU of a pool that is meant, or was asked for with the same mark, or else is made.
+    fn find_lu(&mut self, spec: &VolumeSpec) -> Option<FileIdentity> {
         let VolumeKind::Lu(wanted) = &spec.kind else { return None };
-        let pool = self.status.pools.iter().find(|pool| pool.spec.name == wanted.pool)?;
-        let lu = pool.lus.iter().find(|lu| wanted.asked != 0 && lu.asked == wanted.asked)?;
+        let pool = self.status.pools.iter_mut().find(|pool| pool.spec.name == wanted.pool)?;
+        if wanted.identity.is_some() {
+            return wanted.identity.clone();
+        }
+        let known = |lu: &&LuStatus| wanted.asked != 0 && lu.asked == wanted.asked;
+        if self.makes_lus && !pool.lus.iter().any(|lu| known(&lu)) {
+            let number = pool.lus.iter().map(|lu| lu.number + 1).max().unwrap_or(1);
+            let (bytes, asked) = (spec.bytes.unwrap_or(1 << 30), wanted.asked);
+            pool.lus.push(LuStatus { number, bytes, asked, ..LuStatus::default() });
+        }
+        let lu = pool.lus.iter().find(known)?;
         Some(FileIdentity::Lu { pool: pool.spec.uuid.clone(), number: lu.number, bytes: lu.bytes })
     }
 

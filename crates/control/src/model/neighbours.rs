@@ -344,7 +344,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
     match object {
         Object::Volume => {
             claims.extend(resolve::volume_path(name, set, paths).map(Claim::File));
-            claims.push(Claim::Naa(resolve::naa(state, name, set)));
+            claims.extend(resolve::naa(state, name, set).map(Claim::Naa));
             let lu = pools::pool_of(set).zip(attr::volume::NUMBER.of(set));
             claims.extend(lu.map(|(pool, number)| Claim::Lu(pool.to_owned(), number)));
         }

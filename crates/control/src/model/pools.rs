@@ -55,6 +55,9 @@ pub struct Kept {
     /// The marks of those whose volumes went before that: whenever such an LU is found, it is doomed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub unwanted: BTreeSet<u64>,
+    /// Volumes whose NAA identifier is made of the pool's UUID and the number of their LU. Those that came before that was so keep what they have.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub named: BTreeSet<String>,
     /// The last scrub that was over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub: Option<scrubs::LastScrub>,
@@ -197,10 +200,18 @@ fn note_made(desired: &Desired, pool: &str, kept: &mut Kept, made: &[SnapshotSta
     }
 }
 
+/// The LU that was made.
+fn lu_of(made: &Made) -> Option<&FileIdentity> {
+    match made {
+        Made::Is(identity @ FileIdentity::Lu { .. }) => Some(identity),
+        _ => None,
+    }
+}
+
 /// The number of an LU that was made.
 fn number_of(made: &Made) -> Option<u32> {
-    match made {
-        Made::Is(FileIdentity::Lu { number, .. }) => Some(*number),
+    match lu_of(made)? {
+        FileIdentity::Lu { number, .. } => Some(*number),
         _ => None,
     }
 }
@@ -227,6 +238,18 @@ impl Desired {
     /// What is kept of a snapshot.
     pub fn frozen(&self, name: &str) -> Option<&Frozen> {
         self.allocations.pools.get(self.pool_of_snapshot(name)?)?.snapshots.get(name)
+    }
+
+    /// The LU that a volume is, once it was made.
+    pub fn lu(&self, volume: &str) -> Option<&FileIdentity> {
+        lu_of(self.allocations.files.get(volume)?)
+    }
+
+    /// Whether the NAA identifier of a volume is that of its LU.
+    pub fn lu_names_unit(&self, volume: &str) -> bool {
+        let pool = self[Object::Volume].get(volume).and_then(pool_of);
+        let kept = pool.and_then(|pool| self.allocations.pools.get(pool));
+        kept.is_some_and(|kept| kept.named.contains(volume))
     }
 
     /// The number of the LU that a volume is, once it was made.
@@ -332,8 +355,12 @@ pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
         let Some(pool) = pool.map(str::to_owned).filter(there) else { continue };
         let mut kept = pools.get(&pool).cloned().unwrap_or_default();
         match (difference.before.is_some(), difference.after.is_some()) {
-            (false, true) => _ = kept.making.insert(name.to_owned(), mark(name, fresh)),
+            (false, true) => {
+                kept.making.insert(name.to_owned(), mark(name, fresh));
+                kept.named.insert(name.to_owned());
+            }
             (true, false) => {
+                kept.named.remove(name);
                 kept.doomed.extend(now.lu_number(name));
                 let mark = kept.making.remove(name);
                 kept.unwanted.extend(mark.filter(|_| now.lu_number(name).is_none()));

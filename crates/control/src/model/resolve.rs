@@ -14,7 +14,7 @@ pub use npiv::{channels, npiv_terms};
 pub(crate) use parts::narrow32;
 use parts::{limit, narrow16};
 pub use parts::{own_file, volume_path};
-pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
+pub use scsi::{MEDIUM_UNIT, NOT_KNOWN, naa, unit_of_vtd};
 
 use super::map::SharedMap;
 use super::{Desired, files, pools};
@@ -105,6 +105,10 @@ impl Wanted {
         let spec = self.volumes.get_mut(&open.spec.name);
         if let Some(spec) = spec.filter(|spec| spec.kind.path() == open.spec.kind.path()) {
             spec.kind.settle(open.identity.clone());
+            // The unit of a volume that is a disk has its name.
+            if let Some(unit) = self.units.get_mut(&open.spec.name) {
+                scsi::name_unit(unit, open.identity.as_ref());
+            }
         }
     }
 

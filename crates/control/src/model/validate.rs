@@ -248,7 +248,7 @@ fn unique_naas(desired: &Desired) -> Result<(), ApiError> {
     }
     let mut owners: BTreeMap<u64, &str> = BTreeMap::new();
     for (name, set) in volumes() {
-        let naa = resolve::naa(desired, name, set);
+        let Some(naa) = resolve::naa(desired, name, set) else { continue };
         if let Some(other) = owners.insert(naa, name) {
             let problem = format!("volumes `{other}` and `{name}` have the same naa {naa:016x}");
             return Err(ApiError::invalid(problem)

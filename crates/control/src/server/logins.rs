@@ -30,8 +30,9 @@ pub struct LunView {
     pub lun: u16,
     /// The volume behind it.
     pub volume: String,
-    /// What the client knows it by.
-    pub naa: String,
+    /// What the client knows it by; none while the LU behind it is being made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub naa: Option<String>,
 }
 
 /// A target that an adapter is logged in to.
@@ -186,7 +187,8 @@ impl Server {
 fn target(desired: &Desired, id: u8, seen: Visible) -> LoginTargetView {
     let luns = seen.luns.into_iter().map(|(lun, volume)| {
         let set = desired[Object::Volume].get(&volume).cloned().unwrap_or_default();
-        LunView { lun, naa: format!("{:016x}", resolve::naa(desired, &volume, &set)), volume }
+        let naa = resolve::naa(desired, &volume, &set).map(|naa| format!("{naa:016x}"));
+        LunView { lun, naa, volume }
     });
     LoginTargetView { id, target: seen.target, wwpn: seen.wwpn.to_string(), luns: luns.collect() }
 }

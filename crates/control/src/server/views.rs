@@ -396,8 +396,9 @@ impl<'a> Moment<'a> {
             age_s: self.age_s(&home),
             dataplane: home,
             adapters: of(Object::Adapter).map(str::to_owned).collect(),
-            naa: (!luns.is_empty())
-                .then(|| format!("{:016x}", resolve::naa(self.desired, name, set))),
+            naa: resolve::naa(self.desired, name, set)
+                .filter(|_| !luns.is_empty())
+                .map(|naa| format!("{naa:016x}")),
             luns,
             attributes: set.clone(),
             effective: self.desired.effective_all(Object::Volume, set),

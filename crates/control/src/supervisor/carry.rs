@@ -6,7 +6,7 @@ use crate::error::{ApiError, Code};
 use crate::link::LinkError;
 use crate::model::files::{self, Found};
 use crate::model::pools;
-use crate::model::resolve::Wanted;
+use crate::model::resolve::{NOT_KNOWN, Wanted};
 use crate::reconcile::{Action, Names, Subject, reconcile_of, selection, without};
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply};
@@ -81,6 +81,11 @@ impl SupervisorThread {
                 self.learn()?;
                 opened = false;
             }
+            let action = self.named(action);
+            if !is_named(&action) {
+                failed.insert(action.subject());
+                continue;
+            }
             if let Action::RemoveVolume { name, .. } = &action {
                 // Nobody takes what an earlier volume of the name had for a new one's.
                 Arc::make_mut(&mut lock(&self.view).opened).remove(name);
@@ -121,6 +126,16 @@ impl SupervisorThread {
         Ok(undone)
     }
 
+    /// The unit of an LU that was made since it was compared has its name of it.
+    fn named(&self, action: Action) -> Action {
+        match action {
+            Action::PutUnit(spec) if spec.naa == NOT_KNOWN => {
+                Action::PutUnit(self.wanted.units.get(&spec.name).cloned().unwrap_or(spec))
+            }
+            action => action,
+        }
+    }
+
     /// Whether the clients of a LUN are told that it is becoming ready, until its volume is open: those that were there before the data plane
     /// died have connected again, and what is sent to a LUN that is not there fails for good. What cannot be opened at all is no LUN, so that
     /// clients with another way to it take that one; but what they were told is becoming ready is not taken from them. A drive is there without
@@ -130,7 +145,7 @@ impl SupervisorThread {
         if self.has.unit(&spec.name).is_some_and(|unit| unit.spec.volume.is_none()) {
             return Ok(true);
         }
-        let opening = opening || spec.kind == UnitKind::Optical;
+        let opening = (opening || spec.kind == UnitKind::Optical) && is_named(action);
         let awaited = Action::PutUnit(UnitSpec { volume: None, ..spec.clone() });
         // A data plane of an older version knows no such disk.
         Ok(opening && self.send(&awaited)?.is_none())
@@ -282,6 +297,11 @@ fn follows(
     let message = format!("{what}: volume `{volume}` is not open");
     let volume = Subject::Volume(volume.clone());
     failed.contains(&volume).then(|| (volume, ApiError::new(Code::Failed, message)))
+}
+
+/// Not a unit of an LU of which it is not known which that is: a client would know its disk by something else later.
+fn is_named(action: &Action) -> bool {
+    !matches!(action, Action::PutUnit(spec) if spec.naa == NOT_KNOWN)
 }
 
 /// A client gets the LUNs that there are; those that could not be made come when they can be.

@@ -97,7 +97,7 @@ objects! {
              cluster file system. Others destroy their data.";
         ZERO_FILL of(&["null"]): bool = Switch, Is("false"), Unused, "",
             "Reads of a `null` volume give zeroes; otherwise they leave the guest's buffer as it is.";
-        NAA: str = Naa, Derived("made from the server's identity and the volume's name"), Unused, "",
+        NAA: str = Naa, Derived("made from server and name; of an LU, pool and number"), Unused, "",
             "What SCSI clients know the volume by, wherever they see it; Linux makes \
              /dev/disk/by-id/wwn-0xNAA of it.";
         UNIT_SERIAL: str = Text { bytes_max: 32 }, Derived("the digits of `naa`"), Unused, "",

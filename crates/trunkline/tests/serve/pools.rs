@@ -332,6 +332,15 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_adopted_or_removed_by_number() {
     lost.ok("adapter create a0 --volume kept");
     judge(load_of(&lost, "a0", "--length 64MiB --time 1s"));
     lost.ok("adapter remove a0");
+    let naa = |server: &Server, volume: &str| {
+        server.ok("adapter create v0 --kind scsi");
+        server.ok(&format!("vtd create d0 --adapter v0 --volume {volume}"));
+        let naa = json(server, &format!("volume show {volume} -o json"))["naa"].clone();
+        server.ok("vtd remove d0");
+        server.ok("adapter remove v0");
+        naa.as_str().expect("it is a LUN").to_owned()
+    };
+    let known_by = naa(&lost, "kept");
     let [before, after] = ["before", "after"].map(|name| lost.path(name));
     lost.ok(&format!("lu export kept {}", before.display()));
     let uuid = pool(&lost)["attributes"]["uuid"].as_str().unwrap().to_owned();
@@ -351,6 +360,7 @@ fn lus_of_a_lost_store_are_nobody_s_and_are_adopted_or_removed_by_number() {
     assert_eq!(db["state"], "open", "{db}");
     assert_eq!(pool(&server)["space"]["lus"][1]["volume"], "db");
     refused(&server, &format!("lu adopt p0 {} again", number + 1), "is volume `");
+    assert_eq!(naa(&server, "db"), known_by);
     server.ok(&format!("lu export db {}", after.display()));
     let [before, after] = [before, after].map(|path| std::fs::read(path).unwrap());
     assert!(before == after && before.iter().any(|byte| *byte != 0));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::server::Told;
-use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, Traffic};
+use protocol::message::{LuStatus, ProgressStatus, PvState, PvStatus, Request, Traffic};
 use spec::{FullLuSpec, FullSpec};
 use std::path::PathBuf;
 
@@ -478,4 +478,37 @@ async fn the_move_of_an_lu_that_its_pool_refuses_is_refused_also_before_its_numb
         .await;
     assert!(code < 300, "{told}");
     assert_eq!(fake.books().status.pools[0].spec.placed, [spec::PlacedLu { lu: 3, tier: 0 }]);
+}
+
+/// A unit on an LU that is made with it has its name, and is put once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_gets_a_new_lu_under_the_name_that_it_keeps() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    fake.books().makes_lus = true;
+    let pv = bench.dir.path().join("pv");
+    let uuid = "0123456789abcdef".repeat(2);
+    let text = format!(
+        "[pool.p]\npvs={pv:?}\nuuid=\"{uuid}\"\n[volume.lu]\nkind=\"lu\"\npool=\"p\"\nsize=4096\n\
+         [adapter.s]\nkind=\"scsi\"\n[vtd.v]\nadapter=\"s\"\nvolume=\"lu\"\n"
+    );
+    let (code, told) = bench.text("POST", "/v1/apply", text.clone()).await;
+    assert!(code < 300, "{told}");
+    let naa = fake.books().status.units[0].spec.naa;
+    assert_eq!(bench.get("/v1/volumes/lu").await["naa"], format!("{naa:016x}"));
+    let luns = |books: &crate::fake::Books| {
+        let adapter = books.status.adapters.iter().find(|adapter| adapter.spec.name == "s");
+        adapter.and_then(|adapter| adapter.spec.scsi()).map(|scsi| scsi.targets[0].luns.len())
+    };
+    assert_eq!(luns(&fake.books()), Some(1));
+    let put = |books: &crate::fake::Books| {
+        let unit = |request: &&Request| matches!(request, Request::PutUnit(_));
+        books.log.iter().filter(unit).count()
+    };
+    assert_eq!(put(&fake.books()), 1);
+    bench.get("/v1/status").await;
+    let (code, told) = bench.text("POST", "/v1/apply", text).await;
+    assert!(code < 300, "{told}");
+    assert_eq!(put(&fake.books()), 1);
 }

@@ -405,3 +405,38 @@ fn an_lu_is_asked_for_with_one_mark_until_its_number_is_known() {
     allocations::settle(&again, &mut gone, 5).unwrap();
     assert_eq!(wanted(&gone).pools["p"].doomed, [5, 6]);
 }
+
+/// What clients know an LU by is the same on each server that has its pool, and stays what it was where it was another.
+#[test]
+fn an_lu_has_its_name_of_the_pool_and_its_number() {
+    let pool = "12345678-9abc-def0-0123-456789abcdef";
+    let server = |system, volume: &str| {
+        let lu = LU.replace("[volume.lu]\n", &format!("uuid=\"{pool}\"\n[volume.{volume}]\n"));
+        let text = format!("{lu}[target.t]\nluns=\"0={volume}\"\n");
+        let mut desired = config::read(&text).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, system).unwrap();
+        desired
+    };
+    let unit = |desired: &Desired, volume: &str| {
+        let wanted = resolve::wanted(desired, "main", &samples::paths());
+        let unit = &wanted.units[volume];
+        (unit.naa, unit.serial.clone())
+    };
+    let made = |desired: &mut Desired, volume: &str| {
+        let identity = FileIdentity::Lu { pool: pool.to_owned(), number: 7, bytes: 4096 };
+        let found = files::Found { path: None, identity: Some(identity) };
+        files::learn(desired, &[(volume.to_owned(), found)].into(), &samples::paths());
+    };
+    let [mut one, mut two] = [server(1, "lu"), server(2, "db")];
+    assert_eq!(unit(&one, "lu"), (resolve::NOT_KNOWN, String::new()));
+    made(&mut one, "lu");
+    made(&mut two, "db");
+    let (naa, serial) = unit(&one, "lu");
+    assert_eq!((naa >> 60, serial), (3, format!("{naa:016x}")));
+    assert_eq!(unit(&two, "db").0, naa);
+    // One that came before.
+    let mut older = one.allocations.pools["p"].clone();
+    older.named.clear();
+    one.allocations.pools.insert("p".to_owned(), older);
+    assert_eq!(Some(unit(&one, "lu").0), Some(crate::model::naa::local_naa(1, "lu")));
+}

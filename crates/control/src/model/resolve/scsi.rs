@@ -3,14 +3,15 @@
 use super::commands::{commands, port_share};
 use super::parts::{limit, narrow16, narrow32, volume_path};
 use crate::model::discovered::naa_of_unit;
-use crate::model::naa::local_naa;
+use crate::model::naa::{local_naa, naa_of_lu};
 use crate::model::{Desired, NOTHING, allocations, home, san};
 use crate::paths::Paths;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::Expanded;
 use spec::{
-    FileSpec, Initiator, LinkSpec, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec,
+    FileIdentity, FileSpec, Initiator, LinkSpec, Reservations, ScsiSpec, TargetSpec, UnitSpec,
+    VolumeSpec,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -97,11 +98,28 @@ fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
     let set = desired[Object::Volume].get(volume).unwrap_or(&NOTHING);
     let naa = naa(desired, volume, set);
     UnitSpec {
-        serial: unit_serial(set, naa),
+        serial: attr::volume::UNIT_SERIAL
+            .of(set)
+            .or(naa.map(serial).as_deref())
+            .unwrap_or_default()
+            .to_owned(),
         read_only: attr::volume::READ_ONLY.value(set),
         keep: Some(paths.reservations(volume)),
         reservations: reservations(desired, volume, set, paths),
-        ..UnitSpec::disk(volume, naa)
+        ..UnitSpec::disk(volume, naa.unwrap_or(NOT_KNOWN))
+    }
+}
+
+/// In place of the NAA identifier of an LU that is not known to be made. No data plane gets such a unit.
+pub const NOT_KNOWN: u64 = 0;
+
+/// The volume of a unit is open. It is known now what an LU is that was being made.
+pub(super) fn name_unit(unit: &mut UnitSpec, identity: Option<&FileIdentity>) {
+    let naa = identity.and_then(naa_of_lu).filter(|_| unit.naa == NOT_KNOWN);
+    let Some(naa) = naa else { return };
+    unit.naa = naa;
+    if unit.serial.is_empty() {
+        unit.serial = serial(naa);
     }
 }
 
@@ -140,16 +158,19 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
     }
 }
 
-/// The NAA identifier of a volume: that of the disk behind an HBA, what was set, else one made from the server's number and the name.
-pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
+/// The NAA identifier of a volume: that of the disk behind an HBA, what was set, that of its LU, else one made from the server's number and the name. `None` while an
+/// LU is not known to be made.
+pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> Option<u64> {
     let own = attr::volume::NAA.of(set).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    own.or_else(|| naa_of_unit(volume))
-        .unwrap_or_else(|| local_naa(allocations::system(desired), volume))
+    own.or_else(|| naa_of_unit(volume)).or_else(|| match desired.lu_names_unit(volume) {
+        true => desired.lu(volume).and_then(naa_of_lu),
+        false => Some(local_naa(allocations::system(desired), volume)),
+    })
 }
 
-/// The serial number of a volume as a logical unit.
-pub fn unit_serial(set: &Attributes, naa: u64) -> String {
-    attr::volume::UNIT_SERIAL.of(set).map_or_else(|| format!("{naa:016x}"), str::to_owned)
+/// The serial number of a logical unit that was given none.
+fn serial(naa: u64) -> String {
+    format!("{naa:016x}")
 }
 
 /// What the client of a virtual Fibre Channel adapter sees.

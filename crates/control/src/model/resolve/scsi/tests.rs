@@ -75,6 +75,10 @@ fn names_of_units_never_change() {
         ));
     let unit = resolve::wanted(&own, "main", &samples::paths()).units["a"].clone();
     assert_eq!((unit.naa, unit.serial.as_str()), (0x3000_0000_0000_0007, "S1"));
+    let pool = "12345678-9abc-def0-0123-456789abcdef".to_owned();
+    let lu = |number, bytes| naa_of_lu(&FileIdentity::Lu { pool: pool.clone(), number, bytes });
+    assert_eq!((lu(7, 4096), lu(7, 8192)), (Some(0x3af76b38e722ec76), Some(0x3af76b38e722ec76)));
+    assert_ne!(lu(8, 4096), lu(7, 4096));
 }
 
 #[test]
