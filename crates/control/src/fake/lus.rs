@@ -2,10 +2,29 @@
 
 use super::{Books, failure};
 use protocol::message::{
-    CopyAct, CopySpec, CopyStatus, FailureCode, LayoutSpec, LayoutStatus, OnPv, PvStatus, Reply,
+    CopyAct, CopySpec, CopyStatus, FailureCode, LayoutSpec, LayoutStatus, LuStatus, OnPv, PvStatus,
+    Reply, VolumeKind, VolumeSpec,
 };
+use spec::FileIdentity;
 
 impl Books {
+    /// The LU of a pool that is meant, or was asked for with the same mark, or else is made.
+    pub(super) fn find_lu(&mut self, spec: &VolumeSpec) -> Option<FileIdentity> {
+        let VolumeKind::Lu(wanted) = &spec.kind else { return None };
+        let pool = self.status.pools.iter_mut().find(|pool| pool.spec.name == wanted.pool)?;
+        if wanted.identity.is_some() {
+            return wanted.identity.clone();
+        }
+        let known = |lu: &&LuStatus| wanted.asked != 0 && lu.asked == wanted.asked;
+        if self.makes_lus && !pool.lus.iter().any(|lu| known(&lu)) {
+            let number = pool.lus.iter().map(|lu| lu.number + 1).max().unwrap_or(1);
+            let (bytes, asked) = (spec.bytes.unwrap_or(1 << 30), wanted.asked);
+            pool.lus.push(LuStatus { number, bytes, asked, ..LuStatus::default() });
+        }
+        let lu = pool.lus.iter().find(known)?;
+        Some(FileIdentity::Lu { pool: pool.spec.uuid.clone(), number: lu.number, bytes: lu.bytes })
+    }
+
     pub(super) fn copy(&mut self, spec: &CopySpec) -> Reply {
         let over = !self.holds_copies;
         if matches!(spec.act, CopyAct::Import { .. } | CopyAct::Export { .. }) {
