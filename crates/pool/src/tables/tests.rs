@@ -92,3 +92,14 @@ fn an_entry_has_all_of_a_leg() {
     assert_eq!((entry.chunk(), entry.generation()), (Some(id), 65535));
     assert_eq!(Entry::default().chunk(), None);
 }
+
+/// What later versions say by `FLAGS` of an LU, such as that its epoch is there, is not taken for something else.
+#[test]
+fn an_lu_of_a_later_version_is_refused() {
+    let known = [0_u8, 2, 4, 8, 16].map(|role| [role, role | 1]).concat();
+    for flags in 0..=u8::MAX {
+        let record =
+            Record { lu: 7, vchunk: 2, leg: 1, chunk: 3, flags, ..Record::of(Kind::LuCreate) };
+        assert_eq!(tables().apply(&record).is_ok(), known.contains(&flags), "{flags}");
+    }
+}
