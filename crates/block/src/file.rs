@@ -138,7 +138,7 @@ impl FileVolume {
         opening: &mut Opening<'_>,
     ) -> Result<FileVolume, VolumeError> {
         let (file, mut target, new) = target::open(spec, file_spec, opening)?;
-        target.inline &= !opening.part;
+        target.inline &= opening.slot.is_none();
         let bytes = capacity(spec, &file, opening)?;
         let known = identity(&file, opening.files)
             .map_err(|error| fail(&spec.name, "looking at its file").because(error))?;

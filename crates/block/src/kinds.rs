@@ -95,14 +95,15 @@ pub(crate) struct Opening<'a> {
     /// Which server it is.
     pub(crate) owner: Option<&'a str>,
     pub(crate) event: &'a mut dyn FnMut(OpenEvent),
-    /// It becomes a part of another volume, whose lanes copy nothing themselves.
-    pub(crate) part: bool,
+    /// It becomes a part of another volume, whose lanes copy nothing themselves, in this slot of several servers'.
+    pub(crate) slot: Option<u8>,
     /// Whoever opens it makes up for what it has lost.
     pub(crate) made_up_for: bool,
 }
 
 /// Opens a file or device that is to be a part of another volume, without wrappers. One that has lost something fails writes and flushes, unless whoever opens it makes up for that: then says
-/// so ([`Files::made_up_for`]) as soon as it need not be known any more.
+/// so ([`Files::made_up_for`]) as soon as it need not be known any more. Who has
+/// another slot (0 to 63) may have it open at the same time, and nobody else.
 ///
 /// # Errors
 ///
@@ -112,11 +113,16 @@ pub fn open_part(
     owner: Option<&str>,
     spec: &VolumeSpec,
     file: &FileSpec,
+    slot: u8,
     made_up_for: bool,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<FileVolume, VolumeError> {
     check(spec)?;
-    FileVolume::open(spec, file, &mut Opening { files, owner, event, part: true, made_up_for })
+    FileVolume::open(
+        spec,
+        file,
+        &mut Opening { files, owner, event, slot: Some(slot), made_up_for },
+    )
 }
 
 /// Puts the wrappers of a specification around a volume of a kind that is opened elsewhere.
@@ -169,7 +175,7 @@ pub fn open_for(
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<Arc<dyn Volume>, VolumeError> {
     check(spec)?;
-    let mut opening = Opening { files, owner, event, part: false, made_up_for: false };
+    let mut opening = Opening { files, owner, event, slot: None, made_up_for: false };
     wrapped(spec, kind(&spec.kind).open(spec, &mut opening)?)
 }
 

@@ -82,7 +82,7 @@ fn main() {
     }
     let file = FileSpec::new(&path);
     let spec = VolumeSpec::new("pv", file.clone());
-    let pv: FileVolume = open_part(&Here, None, &spec, &file, false, &mut |_| ())
+    let pv: FileVolume = open_part(&Here, None, &spec, &file, 0, false, &mut |_| ())
         .unwrap_or_else(|error| panic!("{error}"));
     let volume: Arc<dyn Volume> = if has("file") {
         Arc::new(pv)

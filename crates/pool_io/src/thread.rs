@@ -30,6 +30,8 @@ use crate::work::{For, Work, taken_over};
 const LOOK: Duration = Duration::from_millis(1);
 /// How long the lock of a PV is waited for: an earlier process of this server may have operations under way.
 const LOCK_WAIT_MS: u64 = 5000;
+/// The slot of this server in each pool: one server has a pool.
+const SLOT: u8 = 0;
 
 /// The thread that serves the pools of a process.
 pub struct Pools {
@@ -253,7 +255,7 @@ fn try_pv(
     // It is tried again soon by whoever wants it; meanwhile others have their turn.
     let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
     let volume = VolumeSpec::new(pool, file.clone());
-    let opened = open_part(files, server, &volume, &file, returns, event)?;
+    let opened = open_part(files, server, &volume, &file, SLOT, returns, event)?;
     Ok(OpenPv::new(Arc::new(opened), path))
 }
 

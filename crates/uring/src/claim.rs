@@ -11,12 +11,16 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 fn lock(kind: i32, byte: u64) -> io::Result<libc::flock> {
+    lock_of(kind, byte, 1)
+}
+
+fn lock_of(kind: i32, byte: u64, bytes: u16) -> io::Result<libc::flock> {
     let start = i64::try_from(byte).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
     // SAFETY: a plain structure of numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     // The constants are small; their types differ between systems.
     (lock.l_type, lock.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
-    (lock.l_start, lock.l_len) = (start, 1);
+    (lock.l_start, lock.l_len) = (start, bytes.into());
     Ok(lock)
 }
 
@@ -42,7 +46,20 @@ pub fn mark(file: BorrowedFd<'_>, byte: u64) -> io::Result<()> {
 ///
 /// The kernel's: the file is not open for writing, or its file system has no locks.
 pub fn take(file: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
-    match control(file, libc::F_OFD_SETLK, &mut lock(libc::F_WRLCK, byte)?) {
+    is_there(control(file, libc::F_OFD_SETLK, &mut lock(libc::F_WRLCK, byte)?))
+}
+
+/// Keeps others from taking any of so many bytes from this one on, beside whoever does the same; false: one of them is taken.
+///
+/// # Errors
+///
+/// The kernel's: the file is not open for reading, or its file system has no locks.
+pub fn share(file: BorrowedFd<'_>, byte: u64, bytes: u16) -> io::Result<bool> {
+    is_there(control(file, libc::F_OFD_SETLK, &mut lock_of(libc::F_RDLCK, byte, bytes)?))
+}
+
+fn is_there(result: io::Result<()>) -> io::Result<bool> {
+    match result {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
             Ok(false)

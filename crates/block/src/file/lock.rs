@@ -3,6 +3,9 @@
 //! A file that is only read is shared by all who read it, so the lock makes no successor wait, and a read can outlive the process that submitted
 //! it as a write can: it would arrive in memory that the client has given to something else meanwhile. So a server also marks the file
 //! ([`uring::claim`]), at a byte that its name and the volume's make; whoever comes after it under the same names waits for that mark.
+//!
+//! What is a part of a volume of several servers has a slot for each of them. There the lock of the file is shared, so that it keeps out whoever wants it alone, also a
+//! server of a version that knows no slots; beside it each has the byte of its slot, and who only reads has all of these with others who do.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +27,16 @@ use crate::{VolumeError, VolumeSpec};
 /// How often the lock is tried.
 const RETRY: Duration = Duration::from_millis(20);
 
+/// Where the bytes of slots begin: behind all marks.
+const SLOTS_AT: u64 = 1 << 62;
+
+/// How many slots there are.
+const SLOTS: u16 = 64;
+
 /// How often the kernel's list of locks is read until the file is in it.
 const READS: usize = 5;
 
-/// Locks the file, exclusively unless the volume is read-only; then what an earlier life of the same server has under way is waited for.
+/// Locks the file, exclusively unless the volume is read-only or has a slot; then what an earlier life of the same server has under way is waited for.
 pub(crate) fn lock(
     spec: &VolumeSpec,
     path: &Path,
@@ -35,17 +44,17 @@ pub(crate) fn lock(
     wait: Duration,
     opening: &mut Opening<'_>,
 ) -> Result<(), VolumeError> {
-    let operation = if spec.read_only {
-        FlockOperation::NonBlockingLockShared
-    } else {
-        FlockOperation::NonBlockingLockExclusive
+    let hold = match opening.slot {
+        _ if spec.read_only => Hold::Readers,
+        Some(slot) => Hold::Slot(slot),
+        None => Hold::Alone,
     };
     let marks = spec.read_only && !memory::planted("shared-lock");
     let byte = opening.owner.filter(|_| marks).map(|owner| byte(owner, &spec.name));
     let deadline = clock::instant() + wait;
     let mut told = false;
     loop {
-        let holder = match attempt(file, operation, byte) {
+        let holder = match attempt(file, hold, byte) {
             Ok(Attempt::Locked) => return Ok(()),
             Ok(_) if memory::planted("no-lock") => return Ok(()),
             Ok(Attempt::Held) => name(file, opening.files),
@@ -69,6 +78,17 @@ pub(crate) fn lock(
     }
 }
 
+/// Who may have the file beside this volume.
+#[derive(Clone, Copy)]
+enum Hold {
+    /// Nobody.
+    Alone,
+    /// Who has another slot.
+    Slot(u8),
+    /// Who reads, too.
+    Readers,
+}
+
 enum Attempt {
     Locked,
     /// Another process has the lock.
@@ -77,11 +97,25 @@ enum Attempt {
     Read,
 }
 
-fn attempt(file: &File, operation: FlockOperation, byte: Option<u64>) -> io::Result<Attempt> {
+fn attempt(file: &File, hold: Hold, byte: Option<u64>) -> io::Result<Attempt> {
+    let operation = match hold {
+        Hold::Alone => FlockOperation::NonBlockingLockExclusive,
+        Hold::Slot(_) | Hold::Readers => FlockOperation::NonBlockingLockShared,
+    };
     match flock(file, operation) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(Attempt::Held),
         Err(error) => return Err(error.into()),
+    }
+    let free = match hold {
+        Hold::Alone => true,
+        Hold::Slot(slot) => claim::take(file.as_fd(), SLOTS_AT + u64::from(slot))?,
+        Hold::Readers => claim::share(file.as_fd(), SLOTS_AT, SLOTS)?,
+    };
+    if !free {
+        // Who has it is looked for among those who have this lock.
+        flock(file, FlockOperation::Unlock)?;
+        return Ok(Attempt::Held);
     }
     let Some(byte) = byte else { return Ok(Attempt::Locked) };
     if claim::marked_by_other(file.as_fd(), byte)? {

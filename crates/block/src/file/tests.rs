@@ -15,7 +15,9 @@ use uring::{Ring, RingConfig};
 use super::lane::FileLane;
 use super::*;
 use crate::conformance::TestBench;
-use crate::{Finish, IoError, OpKind, Outcome, Request, Submit, Tag, Wait, open, open_with};
+use crate::{
+    Finish, IoError, OpKind, Outcome, Request, Submit, Tag, Wait, open, open_part, open_with,
+};
 use spec::{CacheMode, VolumeKind};
 
 mod known;
@@ -54,7 +56,7 @@ fn file_volume(spec: &VolumeSpec) -> FileVolume {
         files: &crate::Here,
         owner: None,
         event: &mut |_| {},
-        part: false,
+        slot: None,
         made_up_for: false,
     };
     FileVolume::open(spec, file, &mut opening).unwrap_or_else(|error| panic!("{error}"))
@@ -185,6 +187,35 @@ fn a_second_server_waits_for_the_lock_and_says_for_whom() {
     assert!(refused(&spec(&path, |_| {})).contains("locked by"));
     drop(readers);
     open(&spec(&path, |_| {})).expect("nobody is left");
+}
+
+/// What is a part of a volume of several servers is open once in each slot, and for nobody else.
+#[test]
+fn each_slot_is_locked_by_itself() {
+    let place = Place::new();
+    let path = place.make(MIB);
+    let whole = spec(&path, |_| {});
+    let VolumeKind::File(file) = whole.kind.clone() else { unreachable!() };
+    let part = |slot| open_part(&crate::Here, None, &whole, &file, slot, false, &mut |_| {});
+    let text = |slot| part(slot).map(drop).expect_err("locked").to_string();
+    let reader = VolumeSpec { read_only: true, ..whole.clone() };
+    let me = format!("locked by process {}", std::process::id());
+    let parts = [0, 63].map(|slot| part(slot).expect("free"));
+    for slot in [0, 63] {
+        assert!(text(slot).contains(&me), "{}", text(slot));
+    }
+    assert!(refused(&whole).contains(&me) && refused(&reader).contains(&me));
+    drop(part(1).expect("free"));
+    let [first, last] = parts;
+    drop(first);
+    drop(part(0).expect("free again"));
+    assert!(refused(&reader).contains(&me));
+    drop(last);
+    for other in [&whole, &reader] {
+        let other = open(other).expect("nobody has a slot");
+        assert!(text(0).contains(&me) && text(63).contains(&me));
+        drop(other);
+    }
 }
 
 #[test]
