@@ -81,7 +81,7 @@ const NOT_CONTROL_PLANE: &[c_long] = &[
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_add_key,
     SYS_request_key, SYS_keyctl, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_personality, SYS_vhangup, SYS_nfsservctl,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid,
-    SYS_capset, SYS_mknodat, SYS_fanotify_init, SYS_lookup_dcookie,
+    SYS_mknodat, SYS_fanotify_init, SYS_lookup_dcookie,
 ];
 
 /// What an uplink by AF_XDP needs of `bpf(2)`.
@@ -145,7 +145,7 @@ pub fn data_plane() -> Result<(), Unconfined> {
 }
 
 /// From now on no thread of this process, nor a process that it starts, can trace or look into others, mount, load modules into the kernel, change identity,
-/// clocks or names, enter a namespace other than one of networks, make devices, or make a socket other than a Unix one, one of an interface's packets or frames, or one for TCP: they fail with `EPERM`. Of code for the
+/// clocks or names, enter a namespace other than one of networks, make devices, or make a socket other than a Unix one, one of an interface's packets or frames, one that hears of interfaces, or one for TCP: they fail with `EPERM`. Of code for the
 /// kernel it can load what `bpf(2)` lets it, for an uplink by AF_XDP.
 ///
 /// # Errors
@@ -160,11 +160,13 @@ pub fn control_plane() -> Result<(), Unconfined> {
     // For an uplink: one that hears nothing before it is bound.
     let (packet, raw) = (AF_PACKET as u64, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC);
     let xdp = AF_XDP as u64;
+    // What the kernel tells of interfaces.
+    let (netlink, route) = (AF_NETLINK as u64, NETLINK_ROUTE);
     // For etcd, as the runtime makes them.
     let (inet, inet6) = (AF_INET as u64, AF_INET6 as u64);
     let tcp = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
     let sockets = (|| {
-        let known = [AF_UNIX, AF_PACKET, AF_XDP, AF_INET, AF_INET6];
+        let known = [AF_UNIX, AF_PACKET, AF_XDP, AF_INET, AF_INET6, AF_NETLINK];
         let unknown: Built<Vec<SeccompCondition>> =
             known.into_iter().map(|family| differs(0, family)).collect();
         Ok(vec![
@@ -175,6 +177,8 @@ pub fn control_plane() -> Result<(), Unconfined> {
             all(vec![equal(0, packet)?, differs(2, 0)?])?,
             all(vec![equal(0, xdp)?, differs(1, raw)?])?,
             all(vec![equal(0, xdp)?, differs(2, 0)?])?,
+            all(vec![equal(0, netlink)?, differs(1, raw)?])?,
+            all(vec![equal(0, netlink)?, differs(2, route)?])?,
         ])
     })();
     let sockets = sockets.map_err(|error: seccompiler::BackendError| unconfined(&error))?;

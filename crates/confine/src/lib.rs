@@ -3,10 +3,11 @@
 //! | | data plane | control plane |
 //! |---|---|---|
 //! | [`files`] (Landlock) | opens nothing but files of one folder | not used: it opens what its users name, and starts data planes |
+//! | [`interfaces`] (capabilities) | changes no interface of the host | not used |
 //! | [`data_plane`], [`control_plane`] (seccomp) | a list of the calls that it makes | a list of those that it has no use for |
 //! | `no_new_privs` | yes | yes |
 //!
-//! Landlock binds the calling thread and those that it starts afterwards, seccomp all threads at once. Neither can be taken back. A kernel
+//! Landlock and capabilities bind the calling thread and those that it starts afterwards, seccomp all threads at once. Neither can be taken back. A kernel
 //! that lacks one of them is told of by an error; what it means to go on without is the caller's to say.
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,8 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 pub use calls::{control_plane, data_plane};
 
@@ -32,6 +35,26 @@ impl std::fmt::Display for Unconfined {
 }
 
 impl std::error::Error for Unconfined {}
+
+/// From now on the calling thread, and threads that it starts, change no interface or route of the host, whoever runs the process: what is asked of the
+/// kernel by a socket that hears of interfaces is judged by who asks.
+///
+/// # Errors
+///
+/// The kernel's: then nothing has changed.
+pub fn interfaces() -> Result<(), Unconfined> {
+    let given_up = (|| {
+        let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
+        if !permitted.contains(CapabilitySet::NET_ADMIN) {
+            return Ok(());
+        }
+        let less = |set: CapabilitySet| set.difference(CapabilitySet::NET_ADMIN);
+        let (effective, permitted) = (less(effective), less(permitted));
+        let inheritable = less(inheritable);
+        set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
+    })();
+    given_up.map_err(|error| Unconfined(format!("CAP_NET_ADMIN: {error}")))
+}
 
 /// The newest rules that are asked for; an older kernel enforces those that it knows.
 const NEWEST: ABI = ABI::V6;

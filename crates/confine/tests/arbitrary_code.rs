@@ -63,6 +63,7 @@ fn other() -> pid_t {
 /// As `dataplane::run` does it.
 fn confine_data_plane() {
     confine::files(&folder().join("kept")).unwrap();
+    confine::interfaces().unwrap();
     confine::data_plane().unwrap();
 }
 
@@ -219,6 +220,39 @@ fn reaches_out() {
     let sent = call(SYS_sendto, &[fd, c"x".as_ptr() as usize, 1, 0, at, len]);
     assert!(matches!(sent, Err(EISCONN | EOPNOTSUPP)), "{sent:?}");
     drop(theirs);
+}
+
+#[test]
+fn code_in_a_data_plane_changes_no_interface() {
+    passes("changes_interfaces");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn changes_interfaces() {
+    // By a socket that hears of interfaces: whether it may, for one that is not there.
+    let socket = memory::links::open().unwrap();
+    let asked = || {
+        let mut message = vec![32, 0, 0, 0];
+        message.extend(RTM_DELLINK.to_ne_bytes());
+        message.extend(((NLM_F_REQUEST | NLM_F_ACK) as u16).to_ne_bytes());
+        message.resize(20, 0);
+        message.extend(i32::MAX.to_ne_bytes());
+        message.resize(32, 0);
+        let (fd, mut answer) = (socket.as_raw_fd() as usize, [0_u8; 256]);
+        call(SYS_sendto, &[fd, message.as_ptr() as usize, 32, 0, 0, 0]).unwrap();
+        let room = answer.as_mut_ptr() as usize;
+        call(SYS_recvfrom, &[fd, room, answer.len(), 0, 0, 0]).unwrap();
+        -i32::from_ne_bytes(answer[16..20].try_into().unwrap())
+    };
+    let may = rustix::thread::capabilities(None).unwrap().effective;
+    if may.contains(rustix::thread::CapabilitySet::NET_ADMIN) {
+        assert_eq!(asked(), ENODEV);
+    }
+    confine_data_plane();
+    assert_eq!(asked(), EPERM);
+    // What there is it may hear.
+    assert!(memory::links::Links::new(socket).is_ok());
 }
 
 #[test]
@@ -380,6 +414,9 @@ fn controls() {
     assert_eq!(call(SYS_socket, &hears), Err(EPERM));
     assert_ne!(call(SYS_socket, &[AF_XDP as usize, raw, 0]), Err(ENOSYS));
     assert_eq!(call(SYS_socket, &[AF_XDP as usize, raw, 1]), Err(EPERM));
+    assert!(memory::links::open().is_ok());
+    let other = [AF_NETLINK as usize, raw, NETLINK_AUDIT as usize];
+    assert_eq!(call(SYS_socket, &other), Err(EPERM));
     // What gives frames to it is made, and nothing else is done by `bpf`: a size that no kernel knows comes before any right.
     for command in 0..64 {
         let made = [0, 2, 5, 28].contains(&command);

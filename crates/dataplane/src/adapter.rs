@@ -36,6 +36,7 @@ use ended::Ended;
 use event::{Event, Watch};
 
 use crate::acceptor::{Acceptor, Attempt, Entry, PAUSE};
+use crate::carrier::Carriers;
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::endpoint::Endpoint;
 use crate::journal::{Journal, Relay, peer};
@@ -56,6 +57,7 @@ pub(crate) struct PlaneContext {
     pub(crate) services: Arc<Services>,
     pub(crate) relay: Relay,
     pub(crate) outside: Arc<Outside>,
+    pub(crate) carriers: Carriers,
     pub(crate) acceptor: Acceptor,
     /// Who serves storage pools; nobody in a simulation.
     pub(crate) pools: Option<Arc<pool_io::Pools>>,

@@ -8,7 +8,7 @@
 //!                                         └─► FailoverStatus, for who asks
 //! ```
 //!
-//! The thread waits for nobody but its clock: what could hang, such as the question to the control plane for the carrier, is another thread's. If it is stopped, VLANs
+//! The thread waits for nobody but its clock and who wakes it: what could hang is another thread's, and it hears of the carrier. If it is stopped, VLANs
 //! stay as they are and their tokens where they are.
 //!
 //! What is left to others: the file's folder, and that nobody removes the file. One that was removed is no token any more: nothing is bridged until it is
@@ -36,7 +36,7 @@ use switch::failover::{
 };
 use switch::{Mac, Question, Reach, Vid};
 
-use crate::carrier::{self, Carrier};
+use crate::carrier::{Carrier, Carriers, Watch};
 use crate::lock::locked;
 use crate::outside::Outside;
 
@@ -51,6 +51,8 @@ const ASK_EVERY: u32 = 10;
 pub(crate) struct Failover {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Place>>,
+    carriers: Carriers,
+    watch: Mutex<Option<Watch>>,
 }
 
 struct Shared {
@@ -58,7 +60,7 @@ struct Shared {
     wake: Condvar,
     status: Mutex<FailoverStatus>,
     link_up: AtomicBool,
-    /// Whose carrier is asked for; none: that of the uplink's members is known anyway.
+    /// Whose carrier matters; none: that of the uplink's members is known anyway.
     link: Mutex<Option<Interface>>,
 }
 
@@ -66,6 +68,8 @@ struct Shared {
 struct Next {
     spec: Option<UplinkSpec>,
     stop: bool,
+    /// The link has changed.
+    look: bool,
 }
 
 /// The tokens of an uplink that is stopped: whoever drops it says that nothing of the uplink is on its way any more.
@@ -155,7 +159,7 @@ fn link(spec: &UplinkSpec, failover: &FailoverSpec) -> Option<Interface> {
 impl Failover {
     /// Begins, with nothing bridged.
     pub(crate) fn start(
-        outside: &Arc<Outside>,
+        (outside, carriers): (&Arc<Outside>, &Carriers),
         spec: &UplinkSpec,
         failover: &FailoverSpec,
         port: Arc<UplinkPort>,
@@ -191,19 +195,31 @@ impl Failover {
             takeovers: 0,
             since: (None, 0),
         };
-        watch_link(&shared, outside)?;
+        let watch = Mutex::new(watch(&shared, carriers)?);
         let thread = std::thread::Builder::new().name("failover".into());
         let thread = Some(thread.spawn(move || driver.run())?);
-        Ok(Failover { shared, thread })
+        Ok(Failover { shared, thread, carriers: carriers.clone(), watch })
     }
 
     /// It is configured anew. Its control file stays.
     pub(crate) fn set(&self, spec: &UplinkSpec) {
         if let Some(failover) = &spec.failover {
-            *locked(&self.shared.link) = link(spec, failover);
+            self.look_at(link(spec, failover));
         }
         locked(&self.shared.next).spec = Some(spec.clone());
         self.shared.wake.notify_all();
+    }
+
+    /// Where the system has no thread for another link, that of before is looked at.
+    fn look_at(&self, link: Option<Interface>) {
+        let before = std::mem::replace(&mut *locked(&self.shared.link), link.clone());
+        if before == link {
+            return;
+        }
+        match watch(&self.shared, &self.carriers) {
+            Ok(watch) => *locked(&self.watch) = watch,
+            Err(_) => *locked(&self.shared.link) = before,
+        }
     }
 
     pub(crate) fn status(&self) -> FailoverStatus {
@@ -218,17 +234,27 @@ impl Failover {
     }
 }
 
-/// Keeps what is known of the link's carrier new.
-fn watch_link(shared: &Arc<Shared>, outside: &Arc<Outside>) -> io::Result<()> {
-    let shared = Arc::downgrade(shared);
-    let told = shared.clone();
-    let asked = move || shared.upgrade().map(|shared| locked(&shared.link).clone());
+/// Keeps what is known of the link's carrier new; where no link matters, all is well.
+fn watch(shared: &Arc<Shared>, carriers: &Carriers) -> io::Result<Option<Watch>> {
+    let Some(link) = locked(&shared.link).clone() else {
+        shared.link_up.store(true, Relaxed);
+        return Ok(None);
+    };
+    let (weak, its) = (Arc::downgrade(shared), link.clone());
     let told = move |carrier| {
-        if let Some(shared) = told.upgrade() {
-            shared.link_up.store(carrier == Carrier::Up, Relaxed);
+        let Some(shared) = weak.upgrade() else { return };
+        // Another one may matter by now.
+        let matters = locked(&shared.link);
+        if matters.as_ref() != Some(&its) {
+            return;
+        }
+        let up = carrier == Carrier::Up;
+        if shared.link_up.swap(up, Relaxed) != up {
+            locked(&shared.next).look = true;
+            shared.wake.notify_all();
         }
     };
-    carrier::watch(outside, asked, told)
+    carriers.watch(link, told).map(Some)
 }
 
 /// What is known of the address that is asked for.
@@ -278,7 +304,7 @@ impl Driver {
         loop {
             let left = beat.saturating_duration_since(Instant::now());
             let wait = if self.closing.is_some() { LOOK.min(left) } else { left };
-            let Next { spec, stop } = self.wait(wait);
+            let Next { spec, stop, look: _ } = self.wait(wait);
             if stop {
                 return self.place;
             }
@@ -311,7 +337,7 @@ impl Driver {
 
     fn wait(&self, wait: Duration) -> Next {
         let next = locked(&self.shared.next);
-        let idle = |next: &mut Next| next.spec.is_none() && !next.stop;
+        let idle = |next: &mut Next| next.spec.is_none() && !next.stop && !next.look;
         let waited = self.shared.wake.wait_timeout_while(next, wait, idle);
         let (mut next, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *next)

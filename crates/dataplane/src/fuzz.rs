@@ -26,6 +26,7 @@ use vhost::vhost_user::BackendReqHandler;
 
 use crate::acceptor::Acceptor;
 use crate::adapter::{Condition, PlaneContext, Shared};
+use crate::carrier::Carriers;
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
 use crate::outside::Outside;
@@ -75,7 +76,18 @@ fn context() -> &'static PlaneContext {
         let acceptor = Acceptor::start().expect("a thread");
         let stats = Arc::new(stats);
         let (pools, keeps_one) = (None, Arc::default());
-        PlaneContext { channels, stats, services, relay, outside, acceptor, pools, keeps_one }
+        let carriers = Carriers::new(&outside);
+        PlaneContext {
+            channels,
+            stats,
+            services,
+            relay,
+            outside,
+            carriers,
+            acceptor,
+            pools,
+            keeps_one,
+        }
     })
 }
 

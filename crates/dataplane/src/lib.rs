@@ -111,15 +111,16 @@ pub fn run(options: &Options) -> Result<(), ServeError> {
     // While files of the kernel's can be read.
     let _ = shares::host_bytes();
     let options = Options { channels: options.channel_count(), ..options.clone() };
-    // Landlock binds a thread and those that it starts. The plane's are started by one that is bound; this one is when it has its socket.
+    // Landlock and capabilities bind a thread and those that it starts. The plane's are started by one that is bound; this one is when it has its socket.
+    let bind = || confine::files(folder).and_then(|()| confine::interfaces());
     let make = || {
-        let files = confine::files(folder);
+        let files = bind();
         Plane::new(&options).map(|plane| (plane, files))
     };
     let (plane, files) = std::thread::scope(|threads| threads.spawn(make).join())
         .expect("a panic ends the process")?;
     let entrance = Entrance::open(&options.socket)?;
-    let files = files.and_then(|()| confine::files(folder));
+    let files = files.and_then(|()| bind());
     // Behind the last ring: it is among what is given up.
     let calls = confine::data_plane();
     let confinement = match (files, calls) {

@@ -82,6 +82,14 @@ impl Outside {
         }
     }
 
+    /// A socket that hears of the interfaces of a network namespace.
+    pub(crate) fn links(&self, netns: Option<&Path>) -> io::Result<OwnedFd> {
+        match self {
+            Outside::Here => opener::open_links(netns),
+            Outside::Opener(opener) => opener.links(netns),
+        }
+    }
+
     /// What the holder of leases has, which only a control plane keeps.
     pub(crate) fn tokens(&self, wants: Wants, holder: BorrowedFd<'_>) -> io::Result<Holds> {
         match self {

@@ -40,6 +40,7 @@ use crate::acceptor::Acceptor;
 use crate::acceptor::Entry;
 use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
+use crate::carrier::Carriers;
 use crate::devices::{Backing, Channel, Services};
 #[cfg(not(feature = "sim"))]
 use crate::journal::Relay;
@@ -259,8 +260,18 @@ impl Plane {
             Some(Arc::new(Pools::start().map_err(PlaneError::Pools)?))
         };
         let keeps_one = Arc::default();
-        let context =
-            PlaneContext { channels, stats, services, relay, outside, acceptor, pools, keeps_one };
+        let carriers = Carriers::new(&outside);
+        let context = PlaneContext {
+            channels,
+            stats,
+            services,
+            relay,
+            outside,
+            carriers,
+            acceptor,
+            pools,
+            keeps_one,
+        };
         let state = Arc::new(Mutex::new(State::default()));
         let of_balancer = Arc::clone(&state);
         let adapters = move || {

@@ -16,6 +16,7 @@ use vring::{InflightRegion, RegionSpec};
 
 use crate::acceptor::Acceptor;
 use crate::adapter::{Condition, PlaneContext, Shared};
+use crate::carrier::Carriers;
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
 use crate::outside::Outside;
@@ -64,12 +65,14 @@ impl House {
         let channels = Arc::new(channels);
         let services = Services::start(&channels).map_err(|error| error.to_string())?;
         let (relay, acceptor) = common();
+        let outside = Arc::new(Outside::of(false));
         let context = PlaneContext {
             channels,
             stats: Arc::clone(stats),
             services: Arc::new(services),
             relay,
-            outside: Arc::new(Outside::of(false)),
+            carriers: Carriers::new(&outside),
+            outside,
             acceptor,
             // No volume of a simulation is an LU.
             pools: None,

@@ -13,7 +13,7 @@
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
 //! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`interface`],
-//!   [`tap`], [`packet`], [`xdp`]: interfaces of the host and descriptors of them, also in another network [`namespace`]; [`inherited`]: descriptors that the process was started with.
+//!   [`links`], [`tap`], [`packet`], [`xdp`]: interfaces of the host and descriptors of them, also in another network [`namespace`]; [`inherited`]: descriptors that the process was started with.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -26,6 +26,7 @@ pub mod inherited;
 pub mod interface;
 mod lasting;
 mod lent;
+pub mod links;
 mod mapping;
 pub mod namespace;
 pub mod packet;

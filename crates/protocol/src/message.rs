@@ -43,7 +43,8 @@ pub const VERSION: u32 = 2;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
 /// ([`LuStatus::paused`]); [`Request::Copy`].
 /// 25: what passes an uplink, by station ([`UplinkSpec::accounting`], [`Request::Tallies`]); uplinks of several interfaces ([`UplinkSpec::aggregate`]).
-pub const MINOR: u32 = 25;
+/// 26: what the kernel tells of interfaces ([`crate::opener::Opener::links`]).
+pub const MINOR: u32 = 26;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
 /// ([`FailureCode::Opening`]).

@@ -38,7 +38,7 @@ use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkKind, UplinkSpec, VolumeSpec
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
-pub use interface::{Interface, open_uplink, open_xdp};
+pub use interface::{Interface, open_links, open_uplink, open_xdp};
 pub use testimony::Testimony;
 pub use tokens::{Holds, NoTokens, Tokens, Wants};
 pub use witnesses::{Passing, Witnesses};
@@ -47,6 +47,8 @@ pub use witnesses::{Passing, Witnesses};
 const KNOWS_NAMESPACES: u32 = 18;
 /// Likewise opens AF_XDP sockets.
 const KNOWS_XDP: u32 = 19;
+/// Likewise opens sockets that hear of interfaces.
+const KNOWS_LINKS: u32 = 26;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
 pub const QUESTIONS_MAX: usize = 256;
 /// The most that is read of a file of the kernel's, in bytes.
@@ -117,6 +119,11 @@ enum Question {
     Link {
         #[serde(flatten)]
         interface: Interface,
+    },
+    /// A socket that hears of the interfaces of a network namespace; none: that of the control plane.
+    Links {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        netns: Option<PathBuf>,
     },
     /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
     Witness { path: PathBuf },
@@ -441,6 +448,7 @@ impl Question {
             | Question::Packet { interface, .. }
             | Question::Xdp { interface }
             | Question::Link { interface } => interface.place(),
+            Question::Links { netns } => return netns.clone().unwrap_or_default(),
             Question::Again => return file_system_of(about),
             Question::Tokens(wants) => return PathBuf::from(&wants.place),
         };
@@ -542,6 +550,13 @@ fn answer(
                 return Err(not_granted(Path::new(&interface.name)));
             }
             Ok((Answer::Link(interface.is_up()?), Vec::new()))
+        }
+        Question::Links { netns } => {
+            let matters = granted().links.iter().any(|link| link.netns == netns);
+            if !matters {
+                return Err(not_granted(Path::new("the interfaces of a network namespace")));
+            }
+            Ok((Answer::Done, vec![open_links(netns.as_deref())?.into()]))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;

@@ -2,8 +2,8 @@
 //!
 //! Which channel, [`crate::placement`] says. With `thread` all are on the last one, and the balancer takes clients' queues off it: it is told when that begins.
 //!
-//! An uplink of one interface has one line, which is there as long as it is. An aggregated one has a line for each member, and begins with those that can be had. A thread for each asks for its carrier;
-//! it takes the descriptors of an interface that has gone back, and opens one that has come anew. Whoever opens holds no lock meanwhile.
+//! An uplink of one interface has one line, which is there as long as it is. An aggregated one has a line for each member, and begins with those that can be had. It hears of the carrier of each
+//! ([`crate::carrier`]), takes the descriptors of an interface that has gone back, and opens one that has come anew. Whoever opens holds no lock meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ use vring::{GuestAddr, MemTable, Queue, QueueConfig, RegionSpec, UserAddr};
 
 use super::failure;
 use crate::adapter::PlaneContext;
-use crate::carrier::{self, Carrier};
+use crate::carrier::{Carrier, RETRY, Watch};
 use crate::devices::Behind;
 use crate::lock::locked;
 use crate::placement;
@@ -38,6 +38,8 @@ pub(super) struct Lines {
     all: Mutex<All>,
     /// Told at any time.
     shown: Mutex<Vec<Shown>>,
+    /// Of the members of an aggregated one.
+    watches: Mutex<Vec<Watch>>,
 }
 
 struct All {
@@ -56,6 +58,8 @@ struct Line {
     stats: Vec<QueueStats>,
     /// Descriptors that are to be kept as long.
     keeps: Vec<OwnedFd>,
+    /// Somebody opens them.
+    opening: bool,
 }
 
 /// A descriptor in its channel.
@@ -105,13 +109,14 @@ impl Lines {
                 ended: false,
             }),
             shown: Mutex::new(vec![Shown::default(); members.len()]),
+            watches: Mutex::default(),
             members,
         };
         let mut refused = None;
         for (member, opened) in (0..).zip(opened) {
             let connected = opened.and_then(|opened| {
                 let mut all = locked(&lines.all);
-                lines.connect(&mut all, member, opened)
+                lines.connect(&mut all, member, opened, true)
             });
             if let Err(failure) = connected {
                 lines.note_trouble(member, &failure.message);
@@ -139,7 +144,13 @@ impl Lines {
     }
 
     /// Gives the descriptors of a line to channels. Where that fails they are closed.
-    fn connect(&self, all: &mut All, member: u16, opened: Descriptors) -> Result<(), Failure> {
+    fn connect(
+        &self,
+        all: &mut All,
+        member: u16,
+        opened: Descriptors,
+        up: bool,
+    ) -> Result<(), Failure> {
         let Range { start, end } = self.port.descriptors_of(member);
         let name = &self.members[usize::from(member)].name;
         let system = |what: String| {
@@ -167,7 +178,7 @@ impl Lines {
         let channels = line.running.iter().map(|running| running.channel as u32).collect();
         let shown = &mut locked(&self.shown)[usize::from(member)];
         (shown.channels, shown.way) = (channels, opened.way);
-        self.port.set_up(member, true);
+        self.port.set_up(member, up);
         Ok(())
     }
 
@@ -222,6 +233,7 @@ impl Lines {
 
     /// Ends all of them.
     pub(super) fn end(&self) {
+        locked(&self.watches).clear();
         let mut all = locked(&self.all);
         all.ended = true;
         for (member, line) in (0..).zip(&mut all.lines) {
@@ -288,24 +300,23 @@ impl Lines {
         None
     }
 
-    /// A thread for each asks for its carrier, as long as they are there.
+    /// Hears of the carrier of each, as long as they are there.
     fn watch(self: &Arc<Lines>) -> io::Result<()> {
         for (number, member) in (0..).zip(&self.members) {
-            let (lines, interface) = (Arc::downgrade(self), Interface::of(member));
-            let told = lines.clone();
-            let asked = move || lines.upgrade().map(|_| Some(interface.clone()));
+            let lines = Arc::downgrade(self);
             let told = move |carrier| {
-                if let Some(lines) = told.upgrade() {
+                if let Some(lines) = lines.upgrade() {
                     lines.heard(number, carrier);
                 }
             };
-            carrier::watch(&self.context.outside, asked, told)?;
+            let watch = self.context.carriers.watch(Interface::of(member), told)?;
+            locked(&self.watches).push(watch);
         }
         Ok(())
     }
 
     /// How the interface of a member is.
-    fn heard(&self, member: u16, carrier: Carrier) {
+    fn heard(self: &Arc<Lines>, member: u16, carrier: Carrier) {
         let is_there = {
             let all = locked(&self.all);
             if all.ended {
@@ -315,33 +326,72 @@ impl Lines {
         };
         // Another one of its name may be there already.
         let carrier = if self.port.lost(member) { Carrier::Gone } else { carrier };
+        let kind = self.members[usize::from(member)].kind;
         match carrier {
             Carrier::Up if is_there => {
                 self.note(member, Some(true), None);
                 self.port.say_again(member);
             }
-            Carrier::Up => self.come_back(member),
+            Carrier::Up => self.come_back(member, true),
             Carrier::Down => {
                 self.note(member, Some(false), Some("it has no carrier"));
+                // A TAP has one when somebody has it open.
+                if !is_there && kind == UplinkKind::Tap {
+                    self.come_back(member, false);
+                }
             }
             Carrier::Gone => {
                 self.note(member, Some(false), Some("its interface is not there"));
                 let line = &mut locked(&self.all).lines[usize::from(member)];
                 self.stop(line, self.port.descriptors_of(member).start);
+                // What was seen of it is known.
+                let _ = self.port.lost(member);
             }
         }
     }
 
-    /// An interface is there that has no descriptors.
-    fn come_back(&self, member: u16) {
+    /// An interface is there that has no descriptors: a thread opens them, since that could hang.
+    fn come_back(self: &Arc<Lines>, member: u16, up: bool) {
+        let opening = |opening| {
+            let line = &mut locked(&self.all).lines[usize::from(member)];
+            std::mem::replace(&mut line.opening, opening)
+        };
+        if opening(true) {
+            return;
+        }
+        let lines = Arc::clone(self);
+        let opens = move || {
+            if !lines.opened(member, up) {
+                std::thread::sleep(RETRY);
+            }
+            locked(&lines.all).lines[usize::from(member)].opening = false;
+            // Who takes over says so again, and what could not be opened is tried again.
+            lines.context.carriers.again();
+        };
+        if std::thread::Builder::new().name("link".into()).spawn(opens).is_err() {
+            opening(false);
+            self.note_trouble(member, "the system has no thread to open it");
+        }
+    }
+
+    /// Whether a member that is to be opened has its descriptors, or is not wanted any more.
+    fn opened(&self, member: u16, up: bool) -> bool {
         let opened = open(&self.context, &self.members[usize::from(member)]);
         let mut all = locked(&self.all);
         if all.ended {
-            return;
+            return true;
         }
-        match opened.and_then(|opened| self.connect(&mut all, member, opened)) {
-            Ok(()) => self.note(member, None, None),
-            Err(failure) => self.note_trouble(member, &failure.message),
+        match opened.and_then(|opened| self.connect(&mut all, member, opened, up)) {
+            // Whether it is up is heard, where it was not before.
+            Ok(()) if !up => true,
+            Ok(()) => {
+                self.note(member, None, None);
+                true
+            }
+            Err(failure) => {
+                self.note_trouble(member, &failure.message);
+                false
+            }
         }
     }
 

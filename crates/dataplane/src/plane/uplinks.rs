@@ -108,7 +108,7 @@ impl Uplink {
         let mut uplink = Uplink { spec: spec.clone(), lines, failover: None };
         if let Some(failover) = &spec.failover {
             let port = Arc::clone(uplink.lines.port());
-            match Failover::start(&context.outside, &spec, failover, port) {
+            match Failover::start((&context.outside, &context.carriers), &spec, failover, port) {
                 Ok(failover) => uplink.failover = Some(failover),
                 Err(error) => {
                     let path = failover.control.display();

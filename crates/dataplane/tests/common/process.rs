@@ -127,6 +127,13 @@ impl Process {
         }
     }
 
+    /// The names of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        let all = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
+        let name = |it: std::fs::DirEntry| std::fs::read_to_string(it.path().join("comm")).ok();
+        all.filter_map(name).map(|name| name.trim_end().to_owned()).collect()
+    }
+
     /// SIGKILL.
     pub fn kill(mut self) {
         let pid = Pid::from_child(&self.child);

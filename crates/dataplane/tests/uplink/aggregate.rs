@@ -22,6 +22,7 @@ use protocol::message::{
 };
 use protocol::stats::QueueCounter;
 use spec::{Failback, FailoverMode, FailoverSpec};
+use testkit::Elsewhere;
 
 use MemberState::{Active, Backup, Down};
 
@@ -281,6 +282,84 @@ fn a_data_plane_that_opens_nothing_itself_gets_members_back() {
     testkit::in_network_namespace(
         "aggregate::a_data_plane_that_opens_nothing_itself_gets_members_back_inside",
     );
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn members_are_heard_of_while_nobody_answers_inside() {
+    let world = world();
+    let folder = tempfile::tempdir().unwrap();
+    let setup = [Request::PutUplink(uplink(AggregateMode::ActiveBackup))];
+    let mut process = Process::start(folder.path(), &setup);
+    until_of(|| process.status(), [Active, Backup]);
+    let pulled = |process: &mut Process| {
+        ip("link set v1 down");
+        until_of(|| process.status(), [Down, Active]);
+        ip("link set v1 up");
+        until_of(|| process.status(), [Active, Backup]);
+    };
+    // Then it has its socket.
+    pulled(&mut process);
+    // One thread for all members, and nobody asks.
+    wait("a thread", || {
+        let names = process.threads();
+        let count = |name: &str| names.iter().filter(|its| *its == name).count();
+        ((count("links"), count("link")) == (1, 0)).then_some(())
+    });
+    process.abandon();
+    pulled(&mut process);
+    process.shut_down();
+    drop(world);
+}
+
+#[test]
+fn members_are_heard_of_while_nobody_answers() {
+    testkit::in_network_namespace("aggregate::members_are_heard_of_while_nobody_answers_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn a_tap_that_is_made_again_is_a_member_again_inside() {
+    let (world, elsewhere, folder) = (world(), Elsewhere::new(), tempfile::tempdir().unwrap());
+    let make = || {
+        elsewhere.run("ip tuntap add m0 mode tap multi_queue vnet_hdr");
+        elsewhere.run("ip link set m0 up");
+    };
+    make();
+    let mut spec = uplink(AggregateMode::ActiveBackup);
+    let first = &mut spec.aggregate.as_mut().unwrap().members[0];
+    first.kind = UplinkKind::Tap;
+    (first.interface, first.netns) = ("m0".to_owned(), Some(elsewhere.path()));
+    let mut process = Process::start(folder.path(), &[Request::PutUplink(spec)]);
+    let mut until = |states| until_of(|| process.status(), states);
+    until([Active, Backup]);
+    for _ in 0..3 {
+        elsewhere.run("ip link del m0");
+        until([Down, Active]);
+        make();
+        until([Active, Backup]);
+    }
+    // One that is not up is opened, and used when it is.
+    elsewhere.run("ip link del m0");
+    until([Down, Active]);
+    elsewhere.run("ip tuntap add m0 mode tap multi_queue vnet_hdr");
+    wait("what is wrong with it", || {
+        let member = process.status().uplinks.remove(0).members.remove(0);
+        assert_eq!(member.state, Down);
+        (member.reason? == "it has no carrier").then_some(())
+    });
+    elsewhere.run("ip link set m0 up");
+    until_of(|| process.status(), [Active, Backup]);
+    // Its namespace goes, which nobody tells.
+    drop(elsewhere);
+    until_of(|| process.status(), [Down, Active]);
+    process.shut_down();
+    drop(world);
+}
+
+#[test]
+fn a_tap_that_is_made_again_is_a_member_again() {
+    testkit::in_network_namespace("aggregate::a_tap_that_is_made_again_is_a_member_again_inside");
 }
 
 /// A UDP packet of the client from a port, with a number.

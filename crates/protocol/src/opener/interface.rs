@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use spec::{UplinkKind, UplinkSpec};
 
-use super::{Answer, KNOWS_NAMESPACES, KNOWS_XDP, Opener, Question, locked, out_of_turn};
+use super::{
+    Answer, KNOWS_LINKS, KNOWS_NAMESPACES, KNOWS_XDP, Opener, Question, locked, out_of_turn,
+};
 
 /// How long a queue of a card is waited for that somebody has.
 const LETS_GO: Duration = Duration::from_secs(1);
@@ -109,6 +111,15 @@ pub fn open_xdp(spec: &UplinkSpec) -> io::Result<xdp::Opened> {
     Interface::of(spec).xdp()
 }
 
+/// A socket that hears of the interfaces of a network namespace; none: that of the process.
+///
+/// # Errors
+///
+/// As of [`memory::links::open`] and [`memory::namespace::within`].
+pub fn open_links(netns: Option<&Path>) -> io::Result<OwnedFd> {
+    memory::namespace::within(netns, memory::links::open)
+}
+
 impl Opener {
     /// As [`open_uplink`].
     ///
@@ -136,11 +147,7 @@ impl Opener {
     ///
     /// As for [`Opener::file`].
     pub fn xdp(&self, spec: &UplinkSpec) -> io::Result<xdp::Opened> {
-        let line = locked(&self.line);
-        if line.connection.is_some() && line.minor < KNOWS_XDP {
-            return Err(io::Error::other("the control plane is of an earlier version"));
-        }
-        drop(line);
+        self.knows_since(KNOWS_XDP)?;
         let interface = Interface::of(spec);
         let (answer, fds) = self.ask_for_all(&Question::Xdp { interface }, None)?;
         let Answer::Xdp { by_driver } = answer else { return Err(out_of_turn()) };
@@ -158,11 +165,25 @@ impl Opener {
 
     /// One that does not know of namespaces would look into its own.
     fn knows(&self, interface: &Interface) -> io::Result<()> {
+        if interface.netns.is_some() { self.knows_since(KNOWS_NAMESPACES) } else { Ok(()) }
+    }
+
+    fn knows_since(&self, minor: u32) -> io::Result<()> {
         let line = locked(&self.line);
-        if interface.netns.is_some() && line.connection.is_some() && line.minor < KNOWS_NAMESPACES {
+        if line.connection.is_some() && line.minor < minor {
             return Err(io::Error::other("the control plane is of an earlier version"));
         }
         Ok(())
+    }
+
+    /// As [`open_links`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn links(&self, netns: Option<&Path>) -> io::Result<OwnedFd> {
+        self.knows_since(KNOWS_LINKS)?;
+        self.descriptor(&Question::Links { netns: netns.map(Path::to_owned) }, None)
     }
 
     /// As [`Interface::is_up`].

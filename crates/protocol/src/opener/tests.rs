@@ -184,6 +184,7 @@ fn an_interface_where_it_was_granted() {
     let places = [None, Some("/run/netns/no-such"), Some("/dev/null")];
     let ask = |at: Option<&str>| bench.opener.uplink(&spec(at), None, false);
     let link = |at: Option<&str>| bench.opener.link(Interface::of(&spec(at)));
+    let links = |at: Option<&str>| bench.opener.links(at.map(Path::new));
     for granted in places {
         let mut these = Grants::default();
         these.uplink(&spec(granted));
@@ -197,6 +198,11 @@ fn an_interface_where_it_was_granted() {
             let answer = link(place).unwrap_err();
             let given = !answer.to_string().ends_with("the data plane was not given it");
             assert_eq!(given, place == granted, "{answer}");
+            let given = match links(place) {
+                Ok(_) => place.is_none(),
+                Err(error) => !error.to_string().ends_with("the data plane was not given it"),
+            };
+            assert_eq!(given, place == granted);
         }
         locked(&bench.grants).take(&these, &Grants::default());
     }
@@ -208,6 +214,7 @@ fn an_interface_where_it_was_granted() {
     for answer in [
         ask(Some("/dev/null")).unwrap_err(),
         bench.opener.link(Interface::of(&spec(Some("/dev/null")))).unwrap_err(),
+        links(None).unwrap_err(),
     ] {
         assert!(answer.to_string().contains("of an earlier version"), "{answer}");
     }
