@@ -1,13 +1,12 @@
 //! What a client that migrates its machine relies on: an acknowledged dirty log is kept, and let go of; a disabled ring is quiet at once.
 
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use crate::common::raw::{
-    CONFIG_WCE, FLUSH, Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE, code,
-    halves, words,
+    CONFIG_WCE, FLUSH, Front, INDIRECT, LOG_ALL, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE,
+    code, halves, log_file, logged,
 };
 use crate::common::scsi::linked;
 use crate::common::{Server, null, slow_by};
@@ -17,31 +16,6 @@ use protocol::stats::QueueCounter;
 use testkit::{Disk, Kind, is_root};
 
 const FEATURES: u64 = VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH | CONFIG_WCE;
-const LOG_ALL: u64 = 1 << 26;
-const LOG_BYTES: u64 = 1 << 20;
-
-fn log_file(name: &str) -> File {
-    let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-    let file = File::from(file);
-    file.set_len(LOG_BYTES).unwrap();
-    file
-}
-
-fn set_log_base(front: &Front, log: &File) {
-    front.ask(code::SET_LOG_BASE, &words(&[LOG_BYTES, 0]), &[log.as_fd()]);
-}
-
-fn set_features(front: &Front, features: u64) {
-    assert!(front.accepted(code::SET_FEATURES, &words(&[features]), &[]));
-}
-
-fn logged(log: &File, guest: u64) -> bool {
-    let page = guest >> 12;
-    let mut byte = [0];
-    log.read_exact_at(&mut byte, page / 8).unwrap();
-    byte[0] & 1 << (page % 8) != 0
-}
-
 #[test]
 fn what_is_read_after_the_log_was_acknowledged_is_logged() {
     let server = Server::new(1);
@@ -52,11 +26,11 @@ fn what_is_read_after_the_log_was_acknowledged_is_logged() {
     let log = log_file("log");
     for round in 0..500 {
         log.write_all_at(&[0; 4096], 0).unwrap();
-        set_log_base(&front, &log);
-        set_features(&front, FEATURES | LOG_ALL);
+        front.set_log_base(&log);
+        front.set_features(FEATURES | LOG_ALL);
         ring.works();
         assert!(logged(&log, ring.data.guest.0), "round {round}: a page is lost");
-        set_features(&front, FEATURES);
+        front.set_features(FEATURES);
     }
 }
 
@@ -69,8 +43,8 @@ fn what_is_in_the_kernel_when_the_log_is_acknowledged_is_logged() {
     let server = Server::new(1);
     let (disk, front, ring) = read_in_the_kernel(&server);
     let log = log_file("log");
-    set_log_base(&front, &log);
-    set_features(&front, FEATURES | LOG_ALL);
+    front.set_log_base(&log);
+    front.set_features(FEATURES | LOG_ALL);
     assert!(!logged(&log, ring.data.guest.0));
     disk.release(Kind::Read);
     ring.wait();
@@ -119,14 +93,14 @@ fn the_log_is_let_go_of() {
     let socket = server.put_adapter(|_| ());
     let (front, ring) = Front::ready(&socket);
     let log = log_file("log-that-ends");
-    set_log_base(&front, &log);
-    set_features(&front, FEATURES | LOG_ALL);
+    front.set_log_base(&log);
+    front.set_features(FEATURES | LOG_ALL);
     ring.works();
     assert!(maps("log-that-ends"));
-    set_features(&front, FEATURES);
+    front.set_features(FEATURES);
     assert!(!maps("log-that-ends"), "still mapped after logging has ended");
-    set_log_base(&front, &log);
-    set_features(&front, FEATURES | LOG_ALL);
+    front.set_log_base(&log);
+    front.set_features(FEATURES | LOG_ALL);
     assert!(maps("log-that-ends"));
     assert!(front.accepted(code::RESET_DEVICE, &[], &[]));
     assert!(!maps("log-that-ends"), "still mapped after a reset");
@@ -220,14 +194,6 @@ fn end_of(ring: &Ring) -> [u8; 2] {
     bytes
 }
 
-/// From now on the used ring is logged, too.
-fn log_ring(front: &Front, ring: &Ring) {
-    let user = |range: &vring::driver::DriverRange| range.buf.as_ptr().addr() as u64;
-    let addresses = [user(&ring.desc), user(&ring.used), user(&ring.avail), ring.used.guest.0];
-    let body = [halves(&[ring.index, 1]), words(&addresses)].concat();
-    assert!(front.accepted(code::SET_VRING_ADDR, &body, &[]));
-}
-
 /// What a migration relies on while the link is down: commands that wait write nothing, also when the queue stops; and what they write when the
 /// link is back is logged. `taken`: the server has taken the command out of the ring to look at it; `before`: it is logged before the link goes.
 fn a_held_queue_with_a_log(port: Option<&str>, taken: bool, before: bool) {
@@ -250,9 +216,9 @@ fn a_held_queue_with_a_log(port: Option<&str>, taken: bool, before: bool) {
     }
     let log = log_file("log");
     let begin_log = || {
-        set_log_base(&front, &log);
-        set_features(&front, features | LOG_ALL);
-        log_ring(&front, &ring);
+        front.set_log_base(&log);
+        front.set_features(features | LOG_ALL);
+        front.log_ring(&ring);
     };
     if before {
         begin_log();

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 pub const INDIRECT: u64 = 1 << 28;
 pub const FLUSH: u64 = 1 << 9;
 pub const CONFIG_WCE: u64 = 1 << 11;
+/// What is written is in the dirty log.
+pub const LOG_ALL: u64 = 1 << 26;
+
+const LOG_BYTES: u64 = 1 << 20;
 
 /// MQ, LOG_SHMFD, REPLY_ACK, BACKEND_REQ, CONFIG, INFLIGHT_SHMFD, RESET_DEVICE, CONFIGURE_MEM_SLOTS.
 const PROTOCOL: u64 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 15;
@@ -233,6 +238,25 @@ impl Front {
         assert!(self.set_fd(code::SET_VRING_CALL, index, ring.call.as_fd()));
         assert!(self.set_fd(code::SET_VRING_KICK, index, ring.kick.as_fd()));
         assert!(self.state(code::SET_VRING_ENABLE, ring.index, 1));
+    }
+
+    /// The log is in this file, from when the feature is acknowledged on.
+    pub fn set_log_base(&self, log: &File) {
+        self.ask(code::SET_LOG_BASE, &words(&[LOG_BYTES, 0]), &[log.as_fd()]);
+    }
+
+    #[track_caller]
+    pub fn set_features(&self, features: u64) {
+        assert!(self.accepted(code::SET_FEATURES, &words(&[features]), &[]));
+    }
+
+    /// From now on the used ring is logged, too.
+    #[track_caller]
+    pub fn log_ring(&self, ring: &Ring) {
+        let user = |range: &DriverRange| range.buf.as_ptr().addr() as u64;
+        let addresses = [user(&ring.desc), user(&ring.used), user(&ring.avail), ring.used.guest.0];
+        let body = [halves(&[ring.index, 1]), words(&addresses)].concat();
+        assert!(self.accepted(code::SET_VRING_ADDR, &body, &[]));
     }
 
     /// Stops a queue; its next available index.
@@ -432,6 +456,22 @@ impl Ring {
         let mut count = [0; 8];
         rustix::io::read(&self.error, &mut count).is_ok()
     }
+}
+
+/// A dirty log that is empty.
+pub fn log_file(name: &str) -> File {
+    let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let file = File::from(file);
+    file.set_len(LOG_BYTES).unwrap();
+    file
+}
+
+/// Whether the page of an address is in the log.
+pub fn logged(log: &File, guest: u64) -> bool {
+    let page = guest >> 12;
+    let mut byte = [0];
+    log.read_exact_at(&mut byte, page / 8).unwrap();
+    byte[0] & 1 << (page % 8) != 0
 }
 
 pub fn descriptor(addr: u64, len: u32, flags: u16, next: u16) -> Vec<u8> {

@@ -8,6 +8,7 @@ mod counted;
 mod guard;
 mod hostile;
 mod limits;
+mod migration;
 mod mirror;
 mod offloads;
 mod storm;
