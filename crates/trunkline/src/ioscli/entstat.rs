@@ -48,6 +48,25 @@ pub(super) struct EntReport {
     pub(super) frames: Option<Frames>,
     /// What a virtual adapter has beside that.
     pub(super) lan: Option<Lan>,
+    /// Of one that is made of several.
+    pub(super) aggregate: Option<Aggregate>,
+}
+
+/// Several adapters that are one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Aggregate {
+    /// Which of them frames take.
+    pub(super) way: Way,
+    pub(super) members: Vec<EntReport>,
+}
+
+/// Which members frames take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One: the first, or one behind it.
+    One { first: bool },
+    /// Each flow has one of them.
+    Each,
 }
 
 /// A virtual adapter in its network.
@@ -106,13 +125,15 @@ pub(super) fn adapter(report: &EntReport) -> String {
                 format!("Bytes: {}", frames.sent_bytes),
                 format!("Bytes: {}", frames.received_bytes),
             ),
+            format!("Transmit Errors: {}", frames.failed),
+            two(String::new(), format!("Packets Dropped: {}", frames.refused)),
             String::new(),
         ]);
     }
     let running = if report.up { " Running" } else { "" };
+    all.extend(["General Statistics:".to_owned(), "-------------------".to_owned()]);
+    all.extend(report.frames.map(|frames| format!("No mbuf Errors: {}", frames.no_memory)));
     all.extend([
-        "General Statistics:".to_owned(),
-        "-------------------".to_owned(),
         format!("Driver Flags: Up Broadcast{running} "),
         "\tSimplex ChecksumOffload LargeSend".to_owned(),
     ]);
@@ -120,6 +141,29 @@ pub(super) fn adapter(report: &EntReport) -> String {
         all.extend(virtual_part(lan));
     }
     lines(&all)
+}
+
+/// `entstat -d` of one adapter: the same, and all that it is made of.
+pub(super) fn whole(report: &EntReport) -> String {
+    let mut text = adapter(report);
+    let Some(Aggregate { way, members }) = &report.aggregate else { return text };
+    let heading = "Statistics for every adapter in the EtherChannel:";
+    let way = match way {
+        Way::One { first: true } => "Active channel: primary channel",
+        Way::One { first: false } => "Active channel: backup adapter",
+        Way::Each => "Hash mode: Source and destination TCP/UDP ports",
+    };
+    text += &lines(&[
+        String::new(),
+        heading.to_owned(),
+        "-".repeat(heading.len()),
+        String::new(),
+        format!("Number of adapters: {}", members.len()),
+        "Operating mode: Standard mode".to_owned(),
+        way.to_owned(),
+    ]);
+    text.extend(members.iter().map(|member| format!("\n{RULE}\n{}", adapter(member))));
+    text
 }
 
 fn elapsed(seconds: u64) -> String {
@@ -221,7 +265,7 @@ pub(super) fn shared(report: &SeaReport) -> String {
     all.extend(report.failover.iter().flat_map(high_availability));
     let below = [("Real", &report.real)].into_iter();
     let below = below.chain(report.trunks.iter().map(|trunk| ("Virtual", trunk)));
-    let below = below
-        .map(|(kind, one)| format!("{RULE}\n{kind} Adapter: {}\n\n{}", one.name, adapter(one)));
+    let below =
+        below.map(|(kind, one)| format!("{RULE}\n{kind} Adapter: {}\n\n{}", one.name, whole(one)));
     format!("{RULE}\n{}\n{}{}", adapter(&report.own), lines(&all), below.collect::<String>())
 }

@@ -2,8 +2,8 @@
 
 use super::act::given;
 use super::entstat::{
-    self, AGGREGATE, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK,
-    UPLINK_PACKET, UPLINK_XDP, VIRTUAL,
+    self, AGGREGATE, Aggregate, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport,
+    UPLINK, UPLINK_PACKET, UPLINK_XDP, VIRTUAL, Way,
 };
 use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
@@ -13,11 +13,12 @@ use super::{Context, seastat, wrong};
 use crate::commands::sea_clients;
 use crate::exit::Failure;
 use control::model::resolve::network::vlans;
-use control::server::ObjectView;
+use control::server::{ObjectView, PassedView};
 use fabric::attribute::{Attributes, Object};
 use fabric::san::words;
 use protocol::stats::QueueCounter;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// `mkvdev -sea`
 pub(super) fn make(context: &Context<'_>, typed: &Words) -> Result<String, Failure> {
@@ -94,14 +95,41 @@ pub(super) fn entstat(context: &Context<'_>, typed: &Words) -> Result<String, Fa
     };
     let system = System::load(context)?;
     let whole = typed.has("-all") || typed.has("-d");
-    if let Some(sea) = system.seas.iter().find(|sea| sea.name == *name) {
-        let report = system.sea_report(sea)?;
+    let is_its = |sea: &&ObjectView| sea.name == *name;
+    let sea = system.seas.iter().find(is_its).or_else(|| system.sea_of(name));
+    let passed = sea.map(|sea| passed(context, sea)).unwrap_or_default();
+    if let Some(sea) = sea.filter(is_its) {
+        let report = system.sea_report(sea, &passed)?;
         let text = if whole { entstat::shared(&report) } else { entstat::adapter(&report.own) };
         return Ok(text);
     }
-    let mut report = system.ent_report(name)?;
+    let mut report = system.ent_report(name, &passed)?;
     report.lan = report.lan.filter(|_| whole);
-    Ok(entstat::adapter(&report))
+    Ok(if whole { entstat::whole(&report) } else { entstat::adapter(&report) })
+}
+
+/// What trunk adapters of a shared one have passed, by name, where it is counted, and its data plane can be asked.
+fn passed(context: &Context<'_>, sea: &ObjectView) -> Passed {
+    if text(&sea.effective, "accounting") != Some("enabled") {
+        return Passed::new();
+    }
+    let view = sea_clients::ask(&context.client, &sea.name, false);
+    let trunks = view.map(|view| view.trunks).unwrap_or_default();
+    trunks.into_iter().map(|one| (one.trunk, one.passed)).collect()
+}
+
+type Passed = BTreeMap<String, PassedView>;
+
+/// A trunk adapter sends what came from the world outside, and receives what goes there.
+fn of_trunk(passed: PassedView) -> Frames {
+    let PassedView { sent_frames, sent_bytes, received_frames, received_bytes } = passed;
+    Frames {
+        sent: received_frames,
+        sent_bytes: received_bytes,
+        received: sent_frames,
+        received_bytes: sent_bytes,
+        ..Frames::default()
+    }
 }
 
 /// `seastat`
@@ -110,8 +138,16 @@ pub(super) fn seastat(context: &Context<'_>, typed: &Words) -> Result<String, Fa
         return Err(wrong("seastat needs -d and a shared Ethernet adapter", "`seastat -d ent6`"));
     };
     let clear = typed.has("-c");
-    let view = sea_clients::ask(&context.client, name, clear)?;
-    Ok(if clear { String::new() } else { seastat::report(name, &view.clients) })
+    let criteria = seastat::criteria(typed.all("-s"))?;
+    if clear && !criteria.is_empty() {
+        return Err(wrong("-c clears all that is counted", "leave -s out"));
+    }
+    let mut clients = sea_clients::ask(&context.client, name, clear)?.clients;
+    if clear {
+        return Ok(String::new());
+    }
+    clients.retain(|one| criteria.iter().all(|criterion| criterion.fits(one)));
+    Ok(seastat::report(name, &clients))
 }
 
 impl System {
@@ -151,13 +187,14 @@ impl System {
         NetMap { name: trunk.name.clone(), physloc: self.net_place(&trunk.name, network), sea }
     }
 
-    fn sea_report(&self, sea: &ObjectView) -> Result<SeaReport, Failure> {
+    fn sea_report(&self, sea: &ObjectView, passed: &Passed) -> Result<SeaReport, Failure> {
         let names = text(&sea.effective, "virt_adapters").unwrap_or_default();
         let trunks: Vec<EntReport> =
-            words(names).map(|name| self.ent_report(name)).collect::<Result<_, _>>()?;
-        let real = self.ent_report(text(&sea.effective, "real_adapter").unwrap_or_default())?;
-        let device_type = SHARED.to_owned();
-        let own = EntReport { name: sea.name.clone(), device_type, ..real.clone() };
+            words(names).map(|name| self.ent_report(name, passed)).collect::<Result<_, _>>()?;
+        let real = text(&sea.effective, "real_adapter").unwrap_or_default();
+        let real = self.ent_report(real, passed)?;
+        let (name, device_type) = (sea.name.clone(), SHARED.to_owned());
+        let own = EntReport { name, device_type, aggregate: None, ..real.clone() };
         let network = trunks.iter().find_map(|trunk| self.network(&trunk.lan.as_ref()?.network));
         let mtu = network.and_then(|network| number(&network.effective, "mtu"));
         let failover = sea.failover.as_ref().map(|view| HighAvailability {
@@ -172,7 +209,7 @@ impl System {
     }
 
     /// An adapter that is no shared one.
-    fn ent_report(&self, name: &str) -> Result<EntReport, Failure> {
+    fn ent_report(&self, name: &str, passed: &Passed) -> Result<EntReport, Failure> {
         let report = |device_type: &str, home: &str, up| EntReport {
             name: name.to_owned(),
             device_type: device_type.to_owned(),
@@ -181,6 +218,7 @@ impl System {
             up,
             frames: None,
             lan: None,
+            aggregate: None,
         };
         if let Some(trunk) = self.trunk(name) {
             let sea = self.sea_of(name);
@@ -196,7 +234,8 @@ impl System {
             });
             lan.trunk = Some((priority, up && bridged));
             let home = self.home_of_network(&lan.network);
-            return Ok(EntReport { lan: Some(lan), ..report(VIRTUAL, home, up) });
+            let frames = passed.get(name).copied().map(of_trunk);
+            return Ok(EntReport { frames, lan: Some(lan), ..report(VIRTUAL, home, up) });
         }
         let frames = Some(self.frames(name));
         if let Some(uplink) = self.uplink(name) {
@@ -205,13 +244,32 @@ impl System {
                 self.home_of_uplink(uplink),
                 is_connected(uplink),
             );
-            return Ok(EntReport { frames, ..report });
+            return Ok(EntReport { frames, aggregate: self.aggregate(uplink, &report), ..report });
         }
         let card = self.adapter(name).filter(|adapter| adapter.kind == "ethernet");
         let card = card.ok_or_else(|| not_found(name))?;
         let mac = text(&card.effective, "mac").map(str::to_owned);
         let lan = Some(lan(&card.effective));
         Ok(EntReport { mac, frames, lan, ..report(VIRTUAL, &card.dataplane, card.has_client()) })
+    }
+
+    /// What an uplink is made of that has members; `whole` is its own report.
+    fn aggregate(&self, uplink: &ObjectView, whole: &EntReport) -> Option<Aggregate> {
+        let named = text(&uplink.effective, "members")?;
+        let its: Vec<&ObjectView> = words(named).filter_map(|name| self.uplink(name)).collect();
+        let first = its.first().is_some_and(|first| first.state.as_deref() == Some("active"));
+        let member = |member: &ObjectView| EntReport {
+            name: member.name.clone(),
+            device_type: device_type(&member.effective).to_owned(),
+            up: is_connected(member),
+            frames: Some(self.frames(&member.name)),
+            ..whole.clone()
+        };
+        let way = match text(&uplink.effective, "mode") {
+            Some("hash") => Way::Each,
+            _ => Way::One { first },
+        };
+        Some(Aggregate { way, members: its.into_iter().map(member).collect() })
     }
 
     /// The data plane that has an uplink.

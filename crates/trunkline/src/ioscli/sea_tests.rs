@@ -1,7 +1,8 @@
 //! What is printed of networks is read again by the planner, and every number is compared.
 
 use super::entstat::{
-    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, VIRTUAL,
+    self, AGGREGATE, Aggregate, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport,
+    UPLINK, VIRTUAL, Way,
 };
 use super::maps::{self, Backing, ListOptions, NetMap};
 use super::seastat;
@@ -32,6 +33,7 @@ fn report(name: &str, device_type: &str, lan: Option<Lan>) -> EntReport {
         up: true,
         frames: lan.is_none().then(frames),
         lan,
+        aggregate: None,
     }
 }
 
@@ -75,6 +77,9 @@ fn a_shared_adapter_is_read_again() {
         assert_eq!(value(&one.transmitted.bytes), Some(wanted.sent_bytes));
         assert_eq!(value(&one.received.packets), Some(wanted.received));
         assert_eq!(value(&one.received.bytes), Some(wanted.received_bytes));
+        assert_eq!(value(&one.transmitted.errors), Some(wanted.failed));
+        assert_eq!(value(&one.received.dropped), Some(wanted.refused));
+        assert_eq!(value(&one.no_mbuf_errors), Some(wanted.no_memory));
     }
     let sea = found.sea.as_ref().unwrap();
     assert_eq!(value(&sea.adapter_count), Some(3));
@@ -119,7 +124,81 @@ fn a_shared_adapter_is_read_again() {
     assert_eq!(value(&lan.switch).as_deref(), Some("net0"));
     let none = found.adapters[3].virtual_adapter.as_ref().unwrap();
     assert_eq!(value(&none.vlans), Some(vec![]));
+    // Counted where somebody counts.
+    assert_eq!(value(&found.adapters[2].transmitted.packets), None);
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn counts_of_trunk_adapters_are_read_again() {
+    let counted = |number| Frames {
+        sent: number,
+        sent_bytes: number + 1,
+        received: number + 2,
+        received_bytes: number + 3,
+        ..Frames::default()
+    };
+    let mut sea = sea();
+    for (trunk, number) in sea.trunks.iter_mut().zip([70, 80]) {
+        trunk.frames = Some(counted(number));
+    }
+    let captures = read("entstat -all ent6", &entstat::shared(&sea));
+    let found = captures.reports[0].entstat().unwrap();
+    for (one, wanted) in found.adapters[2..].iter().zip([70, 80].map(counted)) {
+        assert_eq!(value(&one.transmitted.packets), Some(wanted.sent));
+        assert_eq!(value(&one.transmitted.bytes), Some(wanted.sent_bytes));
+        assert_eq!(value(&one.received.packets), Some(wanted.received));
+        assert_eq!(value(&one.received.bytes), Some(wanted.received_bytes));
+        assert_eq!(
+            (value(&one.transmitted.errors), value(&one.received.dropped)),
+            (Some(0), Some(0))
+        );
+    }
+    assert_eq!(found.adapters.len(), 4);
+}
+
+#[test]
+fn members_of_an_uplink_are_read_again() {
+    let member = |name: &str, up| EntReport { up, ..report(name, UPLINK, None) };
+    let members = vec![member("ent0", false), member("ent1", true)];
+    for (way, channel, hash) in [
+        (Way::One { first: true }, Some("primary channel"), None),
+        (Way::One { first: false }, Some("backup adapter"), None),
+        (Way::Each, None, Some("Source and destination TCP/UDP ports")),
+    ] {
+        let aggregate = Some(Aggregate { way, members: members.clone() });
+        let real = EntReport { aggregate, ..report("ent4", AGGREGATE, None) };
+        let alone = read("entstat -d ent4", &entstat::whole(&real));
+        let shared = entstat::shared(&SeaReport { real, ..sea() });
+        let below = read("entstat -all ent6", &shared);
+        for (captures, names, at) in [
+            (&alone, &["ent4", "ent0", "ent1"][..], 0),
+            (&below, &["ent6", "ent4", "ent0", "ent1", "ent5", "ent7"], 1),
+        ] {
+            let found = captures.reports[0].entstat().unwrap();
+            let printed: Vec<&str> =
+                found.adapters.iter().map(|one| one.name.value.as_str()).collect();
+            assert_eq!(printed, names);
+            let of = found.adapters[at].aggregation.as_ref().unwrap();
+            assert_eq!((value(&of.adapters), of.members.len()), (Some(2), 2));
+            assert_eq!(of.members, ["ent0", "ent1"]);
+            assert_eq!(value(&of.active_channel).as_deref(), channel);
+            assert_eq!(value(&of.hash_mode).as_deref(), hash);
+            let [first, second] = [&found.adapters[at + 1], &found.adapters[at + 2]];
+            let runs = [first, second].map(|one| one.driver_flags.iter().any(|it| it == "Running"));
+            assert_eq!(runs, [false, true]);
+            assert_eq!(value(&second.received.packets), Some(frames().received));
+        }
+        if way == Way::Each {
+            let sea = below.reports[0].entstat().unwrap().sea.as_ref().unwrap();
+            assert_eq!(value(&sea.real_adapter).as_deref(), Some("ent4"));
+            assert_eq!(sea.virtual_adapters.len(), 2);
+            insta::assert_snapshot!(entstat::whole(&EntReport {
+                aggregate: Some(Aggregate { way, members: members.clone() }),
+                ..report("ent4", AGGREGATE, None)
+            }));
+        }
+    }
 }
 
 #[test]
@@ -183,9 +262,8 @@ fn maps_of_networks_are_read_again() {
     insta::assert_snapshot!(maps::net(&maps, ListOptions::default()));
 }
 
-#[test]
-fn clients_of_a_shared_adapter_are_read_again() {
-    let client = |mac: &str, untagged, ip: Option<&str>, number| SeaClientView {
+fn client(mac: &str, untagged: bool, ip: Option<&str>, number: u64) -> SeaClientView {
+    SeaClientView {
         mac: mac.to_owned(),
         vlan: 200,
         untagged,
@@ -197,7 +275,37 @@ fn clients_of_a_shared_adapter_are_read_again() {
             received_frames: number + 2,
             received_bytes: number + 3,
         },
+    }
+}
+
+#[test]
+fn clients_are_found_by_what_is_printed_of_them() {
+    let clients = [
+        client("02:00:5e:00:00:0a", true, Some("10.0.0.7"), 1),
+        client("02:00:5e:00:00:0a", false, Some("fd00::7"), 2),
+        client("02:00:5e:00:00:0b", false, None, 3),
+    ];
+    let found = |typed: &[&str]| {
+        let typed: Vec<String> = typed.iter().map(|&typed| typed.to_owned()).collect();
+        let criteria = seastat::criteria(&typed).unwrap();
+        let fits = |one: &&SeaClientView| criteria.iter().all(|it| it.fits(one));
+        clients.iter().filter(fits).map(|one| one.passed.sent_frames).collect::<Vec<_>>()
     };
+    assert_eq!(found(&[]), [1, 2, 3]);
+    for mac in ["mac=02:00:5E:00:00:0A", "mac=02005e00000a", "mac=02-00-5e-00-00-0a"] {
+        assert_eq!(found(&[mac]), [1, 2]);
+    }
+    assert_eq!((found(&["vlan=200"]), found(&["vlan=None"])), (vec![2, 3], vec![1]));
+    assert_eq!((found(&["ip=10.0.0.7"]), found(&["ip=fd00:0::7"])), (vec![1], vec![2]));
+    assert_eq!(found(&["mac=02:00:5e:00:00:0a", "vlan=200"]), [2]);
+    assert_eq!(found(&["vlan=201"]), [0; 0]);
+    for odd in ["mac", "mac=02:00", "mac=+2005e00000a", "vlan=x", "ip=7", "host=a", "size=1"] {
+        assert!(seastat::criteria(&[odd.to_owned()]).is_err(), "{odd}");
+    }
+}
+
+#[test]
+fn clients_of_a_shared_adapter_are_read_again() {
     let clients = [
         client("02:00:5e:00:00:01", true, Some("10.0.0.7"), 70),
         client("02:00:5e:00:00:02", false, Some("fd00::7"), u64::MAX / 2),

@@ -127,8 +127,8 @@ const ENTSTAT: Syntax = Syntax {
     plain: 1,
     notes: "\
 DEVICE is a shared Ethernet adapter, its uplink (the real adapter), or a virtual Ethernet adapter. A shared adapter counts what its uplink does: received on the real side \
-is what came from outside, received on the virtual side what went there. Dropped are frames in both directions; `trunkline stats UPLINK` has them by reason. Trunk \
-adapters have no counters here: `trunkline sea clients` has theirs, where `accounting` is enabled.
+is what came from outside, received on the virtual side what went there. Dropped are frames in both directions; `trunkline stats UPLINK` has them by reason. What a trunk \
+adapter has sent to its clients, and received from them, is counted where `accounting` of the shared adapter is enabled, from then on. An uplink of several members is shown with each of them.
 ",
 };
 
