@@ -10,6 +10,7 @@ mod entstat;
 mod errlog;
 mod fcstat;
 mod iostat;
+mod lnagg;
 mod maps;
 mod media;
 mod npiv;

@@ -59,6 +59,10 @@ fn attribute_of(thing: &Thing<'_>, pair: &str) -> Result<(&'static Attribute, Va
     let split = pair.split_once('=');
     let (name, text) =
         split.ok_or_else(|| wrong(format!("`{pair}` is no NAME=VALUE"), "-attr NAME=VALUE"))?;
+    let (name, text) = match thing.object {
+        Object::Uplink => super::lnagg::here(name, text)?,
+        _ => (name, text),
+    };
     if thing.object == Object::Sea {
         super::sea::refuse_what_is_not_built(name, text)?;
     }

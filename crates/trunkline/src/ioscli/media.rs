@@ -19,6 +19,9 @@ pub(super) fn mkvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
     if words.has("-sea") {
         return super::sea::make(context, words);
     }
+    if words.has("-lnagg") {
+        return super::lnagg::make(context, words);
+    }
     let help = "`mkvdev -vdev VOLUME -vadapter ADAPTER`, or `mkvdev -fbo -vadapter ADAPTER`";
     let Some(adapter) = words.one("-vadapter") else {
         return Err(wrong("mkvdev needs -vadapter ADAPTER", help));
@@ -59,12 +62,15 @@ pub(super) fn rmvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
         remove(context, Object::Sea, sea)?;
         return Ok(format!("{sea} deleted"));
     }
+    if let Some(name) = words.one("-lnagg") {
+        return super::lnagg::delete(context, name);
+    }
     let help = "`rmvdev -vtd NAME`, or `rmvdev -vdev VOLUME` for every device on the volume";
     let system = System::load(context)?;
     let names: Vec<&str> = match (words.one("-vtd"), words.one("-vdev")) {
         (Some(vtd), None) => vec![vtd],
         (None, Some(volume)) => system.vtds_on(volume).map(|vtd| vtd.name.as_str()).collect(),
-        _ => return Err(wrong("rmvdev needs -vtd, -vdev or -sea", help)),
+        _ => return Err(wrong("rmvdev needs -vtd, -vdev, -sea or -lnagg", help)),
     };
     remove_vtds(context, &names, words.one("-vdev").unwrap_or(""))
 }

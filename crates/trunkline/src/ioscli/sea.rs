@@ -70,7 +70,7 @@ pub(super) fn refuse_what_is_not_built(name: &str, value: &str) -> Result<(), Fa
 }
 
 /// The first of `ent0`, `ent1`, … that no device has.
-fn free_name(system: &System) -> String {
+pub(super) fn free_name(system: &System) -> String {
     let taken: Vec<String> = system.devices().into_iter().map(|(_, device)| device.name).collect();
     let names = (0_u32..).map(|number| format!("ent{number}"));
     names.into_iter().find(|name| !taken.contains(name)).expect("there are more numbers")

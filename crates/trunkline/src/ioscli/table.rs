@@ -328,35 +328,40 @@ True+ marks what can change while in use, True what waits for the client's next 
 False what is fixed.
 ";
 
-const MKVDEV: Syntax = Syntax {
+pub(super) const MKVDEV: Syntax = Syntax {
     name: "mkvdev",
-    about: "make a virtual target device of a virtual SCSI adapter, or a shared Ethernet adapter",
+    about: "make a virtual target device of a virtual SCSI adapter, a shared Ethernet adapter, or a link aggregation",
     usage: &[
         "-vdev VOLUME -vadapter ADAPTER [-dev NAME]",
         "-fbo -vadapter ADAPTER [-dev NAME]",
         "-sea UPLINK -vadapter TRUNK[,TRUNK…] -default TRUNK -defaultid VLAN [-attr NAME=VALUE …] [-dev NAME]",
+        "-lnagg UPLINK[,UPLINK…] [-attr NAME=VALUE …] [-dev NAME]",
     ],
     flags: &[
         flag("-vdev", One, "VOLUME", "a disk on this volume"),
         flag("-fbo", Nothing, "", "an optical drive"),
         flag("-sea", One, "UPLINK", "a shared Ethernet adapter with this real adapter"),
+        flag("-lnagg", Many, "UPLINK", "a link aggregation of these: an uplink with members"),
         flag("-vadapter", One, "ADAPTER", "the adapter whose client sees it; the trunk adapters to bridge"),
         flag("-default", One, "TRUNK", "the trunk adapter to which frames without a tag belong"),
         flag("-defaultid", One, "VLAN", "its port VLAN ID"),
-        flag("-attr", Many, "NAME=VALUE", "more attributes of a shared Ethernet adapter"),
+        flag("-attr", Many, "NAME=VALUE", "more attributes of a shared Ethernet adapter, or of a link aggregation"),
         flag("-dev", One, "NAME", "its name; else vtscsiN, vtoptN or entN"),
     ],
     plain: 0,
     notes: "\
 The real adapter is an uplink without a network (`trunkline uplink create ent1`), and trunk adapters are made with `trunkline trunk create ent5 --network NETWORK`. \
 With thread=1 one channel of the data plane bridges and clients' disks keep off it; with thread=0, which is what there is if nothing is said, each channel bridges for its clients. For failover give ha_mode and ctl_chan, which is here the file that both partners share (on two hosts token instead), and priority.
+
+A link aggregation is of uplinks that connect nothing themselves, and is a real adapter like any other. mode=standard, which is what there is if nothing is said, shares flows and needs a static aggregate of the switch (`hash`, as `lsdev -attr` says it); mode=active-backup \
+(netif_backup, or one uplink and backup_adapter) uses the first by name that is up. There is no LACP: mode=8023ad is refused.
 ",
 };
 
 const RMVDEV: Syntax = Syntax {
     name: "rmvdev",
-    about: "remove virtual target devices, or a shared Ethernet adapter",
-    usage: &["-vtd NAME", "-vdev VOLUME", "-sea NAME"],
+    about: "remove virtual target devices, a shared Ethernet adapter, or a link aggregation",
+    usage: &["-vtd NAME", "-vdev VOLUME", "-sea NAME", "-lnagg NAME"],
     flags: &[
         flag("-vtd", One, "NAME", "this one"),
         flag("-vdev", One, "VOLUME", "all that are on this volume"),
@@ -366,6 +371,7 @@ const RMVDEV: Syntax = Syntax {
             "NAME",
             "this shared Ethernet adapter; its uplink and trunk adapters stay",
         ),
+        flag("-lnagg", One, "NAME", "this link aggregation; its members stay"),
     ],
     plain: 0,
     notes: "",

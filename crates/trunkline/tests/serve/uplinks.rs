@@ -74,7 +74,15 @@ fn several_are_one_inside() {
     for name in ["ent1", "ent2"] {
         server.ok(&format!("uplink create {name}"));
     }
-    server.ok("uplink create ent3 --members ent1,ent2");
+    let refused = server.run("ioscli mkvdev -lnagg ent1,ent2 -attr mode=8023ad -dev ent3");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no LACP"), "{refused:?}");
+    let made = server.ok("ioscli mkvdev -lnagg ent1,ent2 -attr mode=netif_backup -dev ent3");
+    assert_eq!(made, "ent3 Available\n");
+    let attributes = server.ok("ioscli lsdev -dev ent3 -attr");
+    for (name, value) in [("members", "ent1,ent2"), ("mode", "active-backup")] {
+        let is_it = |row: &str| row.split_whitespace().take(2).eq([name, value]);
+        assert!(attributes.lines().any(is_it), "{attributes}");
+    }
     server.ok("trunk create ent5 --network net0");
     server.ok("adapter create ent0 --kind ethernet --network net0");
     server.ok("ioscli mkvdev -sea ent3 -vadapter ent5 -default ent5 -defaultid 1 -dev ent6");
@@ -85,7 +93,16 @@ fn several_are_one_inside() {
     let devices = server.ok("ioscli lsdev -dev ent3");
     assert!(devices.contains("EtherChannel / 802.3ad Link Aggregation"), "{devices}");
     server.ok("sea check");
-    server.ok("ioscli entstat -all ent6");
+    let trunk = |server: &Server| {
+        let shown = server.ok("ioscli entstat -all ent6");
+        assert!(shown.contains("Statistics for every adapter in the EtherChannel:"), "{shown}");
+        assert!(shown.contains("ETHERNET STATISTICS (ent2)"), "{shown}");
+        shown.split_once("Virtual Adapter: ent5").unwrap().1.contains("Receive Statistics:")
+    };
+    assert!(!trunk(&server), "nothing is counted by trunk adapter");
+    server.ok("ioscli chdev -dev ent6 -attr accounting=enabled");
+    assert!(trunk(&server), "it is counted now");
+    server.ok("ioscli seastat -d ent6 -s vlan=None -s ip=192.0.2.1");
     server.ok("stats ent2");
     let ip = |words: &str| {
         assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
@@ -108,10 +125,14 @@ fn several_are_one_inside() {
     server.ok("uplink wait ent1 --for active");
     server.ok("sea check");
     // Connected anew.
-    server.ok("uplink set ent3 --mode hash");
+    server.ok("ioscli chdev -dev ent3 -attr mode=standard");
     server.ok("uplink wait ent2 --for active");
     server.kill_plane();
     server.ok("uplink wait ent1 ent2 --for active");
+    server.ok("ioscli rmvdev -sea ent6");
+    assert!(!server.run("ioscli rmvdev -lnagg ent1").status.success(), "it is none");
+    assert_eq!(server.ok("ioscli rmvdev -lnagg ent3"), "ent3 deleted\n");
+    server.ok("uplink remove ent1");
 }
 
 /// With `thread=1` the uplink is on the last of two channels, and that is told wherever one asks.
