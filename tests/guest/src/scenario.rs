@@ -152,6 +152,11 @@ pub(crate) const MORE: &[Scenario] = &[
         run: pool::mirror,
     },
     Scenario {
+        name: "uplink-later",
+        about: "as uplink, under a QEMU that connects SCSI adapters again",
+        run: net::uplink_later,
+    },
+    Scenario {
         name: "network-kills",
         about: "a data plane is killed a hundred times under two network cards that exchange packets: all of their buffers are there afterwards",
         run: kills::installed,

@@ -222,6 +222,15 @@ pvid = 20
 
 /// A guest reaches the world outside: by uplinks of its network, or, with a disk beside its card, by shared adapters, all of which one file says.
 pub(crate) fn uplink(world: &World) -> Result<()> {
+    reaches_outside(world, || Guest::new(&world.kit))
+}
+
+/// The same under a QEMU that connects SCSI adapters again.
+pub(crate) fn uplink_later(world: &World) -> Result<()> {
+    reaches_outside(world, || Guest::new(&world.kit).that_reconnects())
+}
+
+fn reaches_outside<'a>(world: &'a World, guest: impl Fn() -> Guest<'a>) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         println!("NOT TESTED: uplinks under a guest, because that needs root");
         return Ok(());
@@ -229,7 +238,7 @@ pub(crate) fn uplink(world: &World) -> Result<()> {
     for mtu in [1500, 9000] {
         let mut server = Trunkline::start_apart(&world.server)?;
         let mac = "02:00:5e:00:00:01";
-        let (mut guest, mut script) = (Guest::new(&world.kit), format!("MTU={mtu}\n{OUTSIDE}"));
+        let (mut guest, mut script) = (guest(), format!("MTU={mtu}\n{OUTSIDE}"));
         if mtu == 9000 {
             let (file, image) = (server.path("all.toml"), server.path("root.img"));
             let all = ALL.replace("IMAGE", &image.display().to_string());
