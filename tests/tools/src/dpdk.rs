@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::command::text;
 use crate::debian::{candidate_version, unpack_all};
@@ -15,6 +16,9 @@ use crate::debian::{candidate_version, unpack_all};
 /// What makes a program's output come by lines although nobody reads it on a terminal: a part of coreutils.
 const BY_LINES: [&str; 2] =
     ["/usr/libexec/coreutils/libstdbuf.so", "/usr/lib/coreutils/libstdbuf.so"];
+
+/// Who fetches.
+static FETCHING: Mutex<()> = Mutex::new(());
 
 /// What is wanted.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ impl Unpacked {
         let Wanted { name, packages, .. } = wanted;
         let version = candidate_version(packages[0])?.replace([':', '/'], "_");
         let home = cache.join(format!("{name}-{version}"));
+        // Tests of one program want it together: one of them fetches it.
+        let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
         if !home.exists() {
             let partial = cache.join(format!("{name}.partial-{}", std::process::id()));
             let fetched = fetch_into(&partial, wanted).map_err(|error| {
