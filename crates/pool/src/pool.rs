@@ -54,6 +54,7 @@ mod features;
 mod fenced;
 mod layered;
 mod layout;
+mod load;
 mod log;
 mod lookup;
 mod losses;
@@ -93,6 +94,7 @@ pub(crate) use fault::Rule;
 use features::Features;
 use layered::{Layered, Part};
 pub use layout::Layout;
+use load::Loads;
 use log::Log;
 pub use lookup::Lookup;
 use losses::{Held, Losses};
@@ -458,8 +460,8 @@ pub struct Pool {
     making: BTreeMap<u64, (u64, u32)>,
     /// With the PVs that they need.
     ops: BTreeMap<u64, (Op, [Option<u16>; 2])>,
-    /// How many of them each PV has.
-    load: BTreeMap<u16, u32>,
+    /// How many of them each PV has, and more.
+    load: Loads,
     writes: BTreeMap<u64, slots::Writing>,
     jobs: BTreeMap<u64, Job>,
     /// Flushes under way, by LU, and those that come after them.
@@ -522,7 +524,7 @@ impl Pool {
     fn give(&mut self, op: Op, effect: impl FnOnce(u64) -> Effect) {
         let number = self.number();
         let effect = effect(number);
-        effect.pvs().into_iter().flatten().for_each(|pv| *self.load.entry(pv).or_default() += 1);
+        effect.pvs().into_iter().flatten().for_each(|pv| self.load.begins(pv));
         self.ops.insert(number, (op, effect.pvs()));
         self.effects.push(effect);
     }
@@ -558,8 +560,9 @@ impl Pool {
     /// Takes what became of an effect. A number that is not under way is ignored.
     pub fn done(&mut self, op: u64, outcome: Outcome) {
         let Some((what, pvs)) = self.ops.remove(&op) else { return };
-        for pv in pvs.into_iter().flatten() {
-            self.load.entry(pv).and_modify(|load| *load -= 1);
+        pvs.into_iter().flatten().for_each(|pv| self.load.ends(pv));
+        if let (Op::Fetch { .. }, [Some(pv), _]) = (&what, pvs) {
+            self.load.was_read(pv);
         }
         if self.stopped().is_some() {
             return;

@@ -16,6 +16,7 @@ mod full;
 mod growing;
 mod kept;
 mod layers;
+mod loads;
 mod members;
 mod mirror;
 mod missed;

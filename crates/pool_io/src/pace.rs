@@ -56,6 +56,13 @@ pub(crate) struct Mark {
     alone: Option<u64>,
 }
 
+impl Mark {
+    /// How long it took.
+    pub(crate) fn took(self, now: Duration) -> Duration {
+        now.saturating_sub(self.since)
+    }
+}
+
 /// What has happened since the speed was last judged.
 #[derive(Debug, Default)]
 struct Round {
@@ -131,7 +138,7 @@ impl Pace {
     pub(crate) fn client_ends(&mut self, now: Duration, mark: Mark) {
         self.clients = self.clients.saturating_sub(1);
         self.client = Some(now);
-        let took = now.saturating_sub(mark.since).as_nanos() as u64;
+        let took = mark.took(now).as_nanos() as u64;
         if mark.alone == Some(self.begun) {
             self.keep(now, took);
         }

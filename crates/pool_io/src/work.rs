@@ -309,7 +309,10 @@ impl Work {
     ) {
         let Arrived { result, buffer, buf, .. } = arrived;
         self.flying -= 1;
-        self.pacing.ends(pv, paced);
+        let took = self.pacing.ends(pv, paced);
+        if let (Some(took), Then::Client { .. } | Then::Bytes, Ok(())) = (took, &then, &result) {
+            self.core.read_took(pv, buf.len() as u64, took.as_nanos() as u64);
+        }
         if let Some(buffer) = &buffer {
             self.pay(pv, buffer, false);
         }

@@ -250,7 +250,7 @@ impl Pool {
             promised: BTreeMap::new(),
             making: BTreeMap::new(),
             ops: BTreeMap::new(),
-            load: BTreeMap::new(),
+            load: Loads::default(),
             writes: BTreeMap::new(),
             jobs: BTreeMap::new(),
             syncs: BTreeMap::new(),

@@ -1,8 +1,8 @@
-//! Clients read: from whichever leg may be read and has less to do, and from the other where that fails.
+//! Clients read: from whichever leg may be read and likely [answers first](super::load), and from the other where that fails.
 
 use std::sync::Arc;
 
-use super::slots::{Leg, byte_of};
+use super::slots::byte_of;
 use super::*;
 use crate::sums::Sums;
 
@@ -85,7 +85,7 @@ impl Pool {
         self.piece_done(piece, None);
     }
 
-    /// Reads from a leg that was not tried, of those that may be read: that whose PV has less to do.
+    /// Reads from a leg that was not tried, of those that may be read: that which likely answers first.
     fn fetch(&mut self, fetch: Fetch) {
         let last = self.reads_last();
         // It may have been forgotten while another leg was read.
@@ -99,9 +99,11 @@ impl Pool {
         let same = slot.moving.as_ref().is_some_and(|moving| moving.has(blocks));
         let first_alone = self.mends.may_differ(key) && !same;
         let legs = slot.legs.iter().take(if first_alone { 1 } else { slot.legs.len() });
-        let mut legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
-        let load = |leg: &&Leg| self.load.get(&leg.id.pv).copied().unwrap_or_default();
-        let Some(leg) = (if last { legs.next_back() } else { legs.min_by_key(load) }) else {
+        let legs = legs.filter(|leg| fetch.tried >> leg.number & 1 == 0);
+        let but = if last { legs.clone().count().saturating_sub(1) } else { 0 };
+        let mut legs = legs.skip(but);
+        let pv = self.load.read(legs.clone().map(|leg| leg.id.pv));
+        let Some(leg) = legs.find(|leg| Some(leg.id.pv) == pv) else {
             let some = fetch.tried.count_ones() > 1 || fetch.sums.is_some();
             if some && fetch.read().1 > CHECKED {
                 return self.fetch_parts(&fetch);

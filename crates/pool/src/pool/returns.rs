@@ -210,6 +210,7 @@ impl Pool {
     /// The superblock is durable.
     pub(super) fn returned(&mut self, pv: u16) {
         self.tables.pvs[usize::from(pv)].state = MemberState::Returning;
+        self.load.forget(pv);
         if let Some(now) = &mut self.returning {
             self.tables.changed.homes.extend(now.wrong.drain(..));
             if now.older {

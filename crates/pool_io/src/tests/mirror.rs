@@ -15,6 +15,7 @@ mod lost;
 mod pace;
 mod parting;
 mod quiet;
+mod reads;
 mod sums;
 
 const EIO: Option<i32> = Some(Errno::IO.raw_os_error());
@@ -523,42 +524,4 @@ fn a_pool_opens_without_a_pv_that_fails_or_hangs_meanwhile() {
             pool.close();
         }
     }
-}
-
-/// Whichever has less to do.
-#[test]
-fn reads_go_to_both_legs() {
-    if !is_root("disks that count what they are asked") {
-        return;
-    }
-    let mirror = Mirror::new(1, 1);
-    let pools = Pools::start().expect("a thread");
-    let pool = mirror.place.open(&pools);
-    let (lu, _) = new_lu(&pool, CHUNK_BYTES);
-    let mut bench = TestBench::new(&*lu, MEMORY);
-    bench.write(0, &vec![1; 1 << 20]).unwrap();
-    let disks = [0, 1].map(|group| &mirror.groups[group][0]);
-    let before = disks.map(|disk| disk.served(Kind::Read));
-    // One that waits for the other leg would wait for ever.
-    for (group, disk) in disks.iter().enumerate() {
-        disk.hold(Kind::Read);
-        let buf = bench.buf(0, 4096);
-        let tags: Vec<_> =
-            (0..8).map(|at| bench.start(OpKind::Read, at * 4096, 4096, &[buf])).collect();
-        disk.wait_held(Kind::Read, 1);
-        for _ in 0..3 {
-            assert_eq!(bench.finished().map(|(_, result)| result), Some(Ok(())), "group {group}");
-        }
-        disk.release(Kind::Read);
-        for _ in 3..tags.len() {
-            assert_eq!(bench.finished().map(|(_, result)| result), Some(Ok(())), "group {group}");
-        }
-    }
-    let after = disks.map(|disk| disk.served(Kind::Read));
-    for group in [0, 1] {
-        assert!(after[group] >= before[group] + 3, "{before:?} {after:?}");
-    }
-    bench.close();
-    drop(lu);
-    pool.close();
 }

@@ -61,13 +61,19 @@ impl Pacing {
         Paced::Copy
     }
 
-    /// It is over, or nobody waits for it any more.
-    pub(super) fn ends(&mut self, pv: u16, paced: Paced) {
-        let now = if let Paced::Pool = paced { return } else { self.now() };
+    /// It is over, or nobody waits for it any more; how long a client's took.
+    pub(super) fn ends(&mut self, pv: u16, paced: Paced) -> Option<Duration> {
+        let now = if let Paced::Pool = paced { return None } else { self.now() };
         let pace = self.pvs.entry(pv).or_default();
         match paced {
-            Paced::Client(mark) => pace.client_ends(now, mark),
-            Paced::Copy | Paced::Pool => pace.copy_ends(now),
+            Paced::Client(mark) => {
+                pace.client_ends(now, mark);
+                Some(mark.took(now))
+            }
+            Paced::Copy | Paced::Pool => {
+                pace.copy_ends(now);
+                None
+            }
         }
     }
 }
