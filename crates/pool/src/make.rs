@@ -100,10 +100,7 @@ impl NewPv {
 
 /// The pool's own chunks on a PV, from the second on; or how many chunks those take that it has too few beside.
 pub(crate) fn layout(pv: u16, chunks: u32, copies: bool) -> Result<Vec<Extent>, u32> {
-    let pages = u64::from(chunks.div_ceil(PAGE_RECORDS as u32));
-    let maps = (pages * 2 * PAGE_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
-    let homes = (u64::from(chunks) * 2 * HOME_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
-    let mut own = vec![(SystemKind::Map, maps), (SystemKind::Homes, homes)];
+    let mut own = vec![(SystemKind::Map, maps_for(chunks)), (SystemKind::Homes, homes_for(chunks))];
     if copies {
         own.extend([(SystemKind::Journal, 1), (SystemKind::Lus, 1)]);
     }
@@ -114,6 +111,17 @@ pub(crate) fn layout(pv: u16, chunks: u32, copies: bool) -> Result<Vec<Extent>, 
         chunk += count;
     }
     if chunk < chunks { Ok(extents) } else { Err(chunk) }
+}
+
+/// The chunks that the map pages of so many chunks take.
+pub(crate) fn maps_for(chunks: u32) -> u32 {
+    let pages = u64::from(chunks.div_ceil(PAGE_RECORDS as u32));
+    (pages * 2 * PAGE_BYTES as u64).div_ceil(CHUNK_BYTES) as u32
+}
+
+/// … and their home records.
+pub(crate) fn homes_for(chunks: u32) -> u32 {
+    (u64::from(chunks) * 2 * HOME_BYTES as u64).div_ceil(CHUNK_BYTES) as u32
 }
 
 /// The PVs that get copies: of each failure group one, then further ones.

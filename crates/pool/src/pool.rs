@@ -52,6 +52,7 @@ mod effects;
 mod fault;
 mod features;
 mod fenced;
+mod grows;
 mod layered;
 mod layout;
 mod load;
@@ -194,6 +195,13 @@ pub enum Request {
     },
     /// A new PV, which effects know by the number of members that there were so far ([`Pool::superblock`]); answered with that number. It is written to; if that fails at once, nothing has changed.
     AddPv(NewPv),
+    /// A PV has so many chunks from now on, not fewer than it had; answered when that is durable.
+    GrowPv {
+        /// Its number.
+        pv: u16,
+        /// Its chunks, with that of its header.
+        chunks: u32,
+    },
     /// A PV is no member any more when this is answered; what it has goes to others of its tier first ([`Pool::removals`]). What was begun goes on after the pool was opened again.
     RemovePv {
         /// Its number.
@@ -699,6 +707,7 @@ impl Pool {
                 self.begin_pieces(tag, extent, PieceKind::Move { leg, pv });
             }
             Request::AddPv(new) => self.add_pv(tag, new),
+            Request::GrowPv { pv, chunks } => self.grow_pv(tag, pv, chunks),
             Request::RemovePv { pv } => self.remove_pv(tag, pv),
             Request::KeepPv { pv } => self.keep_pv(tag, pv),
             Request::ReturnPv { pv } => self.return_pv(tag, pv),

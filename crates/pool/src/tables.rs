@@ -10,6 +10,7 @@ use crate::format::{
 use crate::layers::Parts;
 
 mod away;
+mod grown;
 mod layered;
 #[cfg(test)]
 mod tests;
@@ -141,6 +142,8 @@ pub(crate) struct Pv {
     pub(crate) free: u32,
     /// LU, and chunk of the LU with the leg in the uppermost bit. LU 0 is nobody: of a chunk that no LU has, how often it was given out stands there, which of all others their LU has.
     whose: Vec<(u32, u32)>,
+    /// So many of these at the end it is about to get, and has not yet.
+    coming: u32,
     /// Where the search for a free chunk goes on.
     hand: u32,
 }
@@ -162,18 +165,19 @@ impl Pv {
             state: member.state,
             free: whose.iter().filter(|(lu, _)| *lu == 0).count() as u32,
             whose,
+            coming: 0,
             hand: 0,
         }
     }
 
     /// Its chunks.
     pub(crate) fn chunks(&self) -> u32 {
-        self.whose.len() as u32
+        self.whose.len() as u32 - self.coming
     }
 
     /// The next chunk that is free and not `taken`.
     pub(crate) fn peek(&self, pv: u16, taken: impl Fn(&ChunkId) -> bool) -> Option<ChunkId> {
-        let count = self.whose.len() as u32;
+        let count = self.chunks();
         let mut turn = (self.hand..count).chain(0..self.hand);
         let free = |chunk: &u32| {
             self.whose[*chunk as usize].0 == 0 && !taken(&ChunkId { pv, chunk: *chunk })
@@ -183,7 +187,7 @@ impl Pv {
 
     /// A chunk was given out: the search goes on behind it.
     pub(crate) fn turn_hand(&mut self, chunk: u32) {
-        self.hand = (chunk + 1) % self.whose.len() as u32;
+        self.hand = (chunk + 1) % self.chunks();
     }
 }
 
@@ -266,7 +270,7 @@ impl Tables {
     /// A PV that was about to go or to change its state does not.
     pub(crate) fn keep_pv(&mut self, pv: u16, state: MemberState) {
         let kept = &mut self.pvs[usize::from(pv)];
-        kept.free = kept.whose.iter().filter(|(lu, _)| *lu == 0).count() as u32;
+        kept.free = kept.count_free(0);
         kept.state = state;
     }
 

@@ -14,6 +14,7 @@ mod dismissals;
 mod fenced;
 mod full;
 mod growing;
+mod grows;
 mod kept;
 mod layers;
 mod loads;

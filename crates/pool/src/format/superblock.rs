@@ -224,7 +224,8 @@ impl Superblock {
         self.features[0] & crate::choose::MIRROR != 0
     }
 
-    fn used(&self) -> usize {
+    /// Bytes that are in use.
+    pub(crate) fn used(&self) -> usize {
         LISTS_AT + MEMBER_BYTES * self.members.len() + EXTENT_BYTES * self.extents.len()
     }
 

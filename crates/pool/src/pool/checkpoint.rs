@@ -106,11 +106,8 @@ impl Checkpoint {
     /// The requests for one, which nobody will make any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         self.asked.append(&mut self.tags);
-        if let Some(Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _)) =
-            self.draft.take().map(|draft| draft.reshape)
-        {
-            self.asked.push(tag);
-        }
+        let draft = self.draft.take();
+        self.asked.extend(draft.and_then(|draft| draft.reshape.tag()));
         std::mem::take(&mut self.asked)
     }
 }
@@ -424,6 +421,11 @@ impl Pool {
                     if let Reshape::Gone(pv) = reshape {
                         let (next, now) = (&mut next.members, &now.members[usize::from(*pv)]);
                         next[usize::from(*pv)] = Member { state: MemberState::Gone, ..*now };
+                    }
+                    if let Reshape::Grow(_, pv, _) = reshape {
+                        let chunks = superblock.members[usize::from(*pv)].chunks;
+                        next.members[usize::from(*pv)] =
+                            Member { chunks, ..now.members[usize::from(*pv)] };
                     }
                     next.extents.clone_from(&superblock.extents);
                 }

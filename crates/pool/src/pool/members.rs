@@ -3,6 +3,7 @@
 //! ```text
 //! add:     label ──► a checkpoint with all its pages, and the superblock that names it ──► answered
 //! keep:    the superblock says *in* again ──► answered, and who waits for its removal is told that
+//! grow:    a checkpoint with its further map pages, and the superblock that says how many chunks it has ──► answered
 //! remove:  the superblock says *leaving*, nothing new goes there ──► its legs move to other PVs ──► a checkpoint, and the superblock that says *gone* ──► label and superblocks erased ──► answered
 //! ```
 //!
@@ -30,6 +31,8 @@ const MOVES_AT_ONCE: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) enum Reshape {
     Add(u64, NewPv),
+    /// One has so many chunks.
+    Grow(u64, u16, u32),
     Leave(u64, u16),
     /// One that was to leave does not.
     Stay(u64, u16),
@@ -45,16 +48,9 @@ impl Reshape {
     pub(super) fn member(&self) -> Option<u16> {
         match self {
             Reshape::Add(..) => None,
-            Reshape::Leave(_, pv) | Reshape::Stay(_, pv) => Some(*pv),
+            Reshape::Leave(_, pv) | Reshape::Stay(_, pv) | Reshape::Grow(_, pv, _) => Some(*pv),
             Reshape::Gone(pv) | Reshape::Return(pv) | Reshape::Dismiss(pv) => Some(*pv),
         }
-    }
-}
-
-impl Reshape {
-    /// Whether what has become of its member meanwhile is what counts.
-    pub(super) fn yields_to(&self, state: MemberState) -> bool {
-        state.is_away() && matches!(self, Reshape::Leave(..) | Reshape::Stay(..))
     }
 }
 
@@ -63,8 +59,8 @@ impl Reshape {
 pub(super) struct Draft {
     pub(super) superblock: Superblock,
     pub(super) reshape: Reshape,
-    /// The PV of which all map pages are new.
-    pub(super) maps: Option<u16>,
+    /// The PV of which all map pages are new from this one on.
+    pub(super) maps: Option<(u16, u32)>,
     /// The PV that gets copies of the journal and of all pages of LUs.
     pub(super) copies: Option<u16>,
 }
@@ -157,14 +153,12 @@ impl Members {
 
     /// The requests that nobody will carry out any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
-        let waiting = self.reshapes.drain(..).filter_map(|reshape| match reshape {
-            Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _) => Some(tag),
-            Reshape::Gone(_) | Reshape::Return(_) | Reshape::Dismiss(_) => None,
-        });
+        let waiting: Vec<u64> =
+            self.reshapes.drain(..).filter_map(|reshape| reshape.tag()).collect();
         let leaving = std::mem::take(&mut self.leaving).into_values();
         let erasing = std::mem::take(&mut self.erasing).into_values();
         let leaving = leaving.flat_map(|leaving| leaving.tags);
-        waiting.chain(leaving).chain(erasing.flat_map(|(_, tags)| tags)).collect()
+        waiting.into_iter().chain(leaving).chain(erasing.flat_map(|(_, tags)| tags)).collect()
     }
 
     pub(super) fn stir(&mut self) {
@@ -301,8 +295,11 @@ impl Pool {
                 superblock.extents.extend(layout(number, new.chunks, gets).ok()?);
                 superblock.members.push(Member { seen: superblock.epoch, ..new.member() });
                 self.tables.add_pv(&superblock, number);
-                maps = Some(number);
+                maps = Some((number, 0));
                 copies = gets.then_some(number);
+            }
+            Reshape::Grow(_, pv, chunks) => {
+                maps = Some((*pv, self.draft_growth(&mut superblock, *pv, *chunks)?));
             }
             Reshape::Leave(_, pv) => {
                 superblock.members[usize::from(*pv)].state = MemberState::Leaving;
@@ -314,7 +311,7 @@ impl Pool {
             }
             Reshape::Return(pv) => {
                 self.draft_return(&mut superblock, *pv);
-                maps = Some(*pv);
+                maps = Some((*pv, 0));
                 let holds = superblock.place_of(SystemKind::Journal, self.slot, *pv, 0).is_some();
                 copies = holds.then_some(*pv);
             }
@@ -396,10 +393,10 @@ impl Pool {
             .copies
             .into_iter()
             .flat_map(|pv| (0..pages).map(move |page| checkpoint::Thing::Lus(pv, page)));
-        let maps = draft.maps.into_iter().flat_map(|pv| {
+        let maps = draft.maps.into_iter().flat_map(|(pv, first)| {
             let chunks = draft.superblock.members[usize::from(pv)].chunks;
             let pages = chunks.div_ceil(PAGE_RECORDS as u32);
-            (0..pages).map(move |page| checkpoint::Thing::Map(pv, page))
+            (first..pages).map(move |page| checkpoint::Thing::Map(pv, page))
         });
         lus.chain(maps).collect()
     }
@@ -415,6 +412,7 @@ impl Pool {
                 self.mend_again();
                 self.retry_full();
             }
+            Reshape::Grow(tag, pv, _) => self.has_grown(tag, pv),
             Reshape::Return(pv) => {
                 // It was lost again when this superblock was written.
                 let state = self.chosen.superblock.members[usize::from(pv)].state;

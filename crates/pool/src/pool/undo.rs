@@ -6,6 +6,24 @@
 use super::members::{Draft, Reshape};
 use super::*;
 
+impl Reshape {
+    /// Who waits for it.
+    pub(super) fn tag(&self) -> Option<u64> {
+        match self {
+            Reshape::Add(tag, _)
+            | Reshape::Grow(tag, ..)
+            | Reshape::Leave(tag, _)
+            | Reshape::Stay(tag, _) => Some(*tag),
+            Reshape::Gone(_) | Reshape::Return(_) | Reshape::Dismiss(_) => None,
+        }
+    }
+
+    /// Whether what has become of its member meanwhile is what counts.
+    pub(super) fn yields_to(&self, state: MemberState) -> bool {
+        state.is_away() && matches!(self, Reshape::Leave(..) | Reshape::Stay(..))
+    }
+}
+
 impl Pool {
     /// Whether a PV is just being added.
     fn joins_as(&self, pv: u16) -> bool {
@@ -42,6 +60,7 @@ impl Pool {
                 Reshape::Leave(tag, pv) if !self.has_room_without(pv) => {
                     self.answer(tag, Err(Fault::NoSpace));
                 }
+                Reshape::Grow(tag, pv, chunks) if !self.may_grow(tag, pv, chunks) => {}
                 reshape => return Some(reshape),
             }
         }
@@ -61,6 +80,7 @@ impl Pool {
                     return self.answer(tag, Err(Fault::Medium));
                 }
             }
+            Reshape::Grow(_, pv, _) => self.tables.keep_size(pv),
             Reshape::Leave(_, pv) | Reshape::Stay(_, pv) => self.keep_as_before(pv),
             Reshape::Dismiss(pv) => self.keep_as_before(pv),
             Reshape::Gone(pv) => {

@@ -189,6 +189,7 @@ impl World {
             }
             Request::Move { .. }
             | Request::AddPv(_)
+            | Request::GrowPv { .. }
             | Request::RemovePv { .. }
             | Request::SetTier { .. }
             | Request::KeepPv { .. }
