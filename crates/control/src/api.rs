@@ -61,6 +61,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::purge))
         .routes(routes!(verbs::scrub))
         .routes(routes!(verbs::open_pool))
+        .routes(routes!(verbs::grow_pvs))
         .routes(routes!(verbs::rollback))
         .routes(routes!(verbs::detach))
         .routes(routes!(verbs::import))

@@ -259,6 +259,7 @@ fn needs(request: &Request) -> (u32, &'static str) {
         Request::Detach(_) => (13, "detach LUs"),
         Request::Scrub(_) => (20, "scrub storage pools"),
         Request::Copy(_) => (24, "import and export LUs"),
+        Request::GrowPvs { .. } => (26, "use what was added to PVs"),
         Request::Layout(_) => (24, "say how an LU lies on its PVs"),
         Request::PutPool(spec) if spec.alone => {
             (24, "open storage pools by one failure group alone")

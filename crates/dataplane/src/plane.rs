@@ -318,6 +318,7 @@ impl Plane {
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             Request::PutPool(spec) => self.put_pool(spec),
             Request::RemovePool { name } => self.remove_pool(&name),
+            Request::GrowPvs { pool } => self.grow_pvs(pool),
             Request::Rollback(spec) => self.rollback(spec),
             Request::Detach(spec) => self.detach(&spec),
             Request::Scrub(spec) => self.scrub(&spec),

@@ -45,6 +45,7 @@ mod open;
 mod pace;
 mod parts;
 mod post;
+mod pvs;
 mod remote;
 mod rescue;
 mod seen;

@@ -181,6 +181,8 @@ pub(crate) enum Message {
     Superblock(Arc<Shared>, ReplyTo<Superblock>),
     /// Add a PV to which there is that lane.
     Join(Arc<Shared>, (OpenPv, u16, NewPv), ReplyTo<Result<(), PoolError>>),
+    /// Make room for what is known of the chunks of a PV that is about to have so many.
+    Room(Arc<Shared>, (u16, u32), ReplyTo<Result<(), String>>),
     /// Let go of a PV that is away, unless operations are under way there: whether nothing holds it any more.
     LetGo(Arc<Shared>, u16, ReplyTo<bool>),
     /// A PV that is away is there again, to which there is that lane.

@@ -13,20 +13,23 @@
 //!
 //! The pools' thread writes it and no other; channels read bits. The kernel keeps every store of a process that is killed, in order: so a chunk is made invalid before its bits
 //! become those of another generation, and all that was stored before an answer is there. Where a PV's words are follows from how many chunks those before it have: a PV that comes later changes nothing
-//! of what is there, and its words are made before anything can be on it. What a successor has to know of layers is far behind all that ([`parts`](crate::parts)).
+//! of what is there, and its words are made before anything can be on it. A PV that grows keeps its place there, as large as it was at first; the words of its further chunks are at [`FAR`] and so many times [`STRIDE`] as its number says,
+//! behind a page with its UUID and how many chunks it had at first, where a successor finds that. What a successor has to know of layers is far behind all that ([`parts`](crate::parts)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::sync::OnceLock;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Mutex, OnceLock};
 
 use memory::{Access, Mapping};
 use pool::format::{BLOCKS, MEMBERS_MAX, Uuid};
 use pool::{ChunkId, Kept, KeptPart};
 
 use crate::parts::Parts;
+use crate::table::locked;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TLSHADOW");
 const HEADER: usize = 512;
@@ -39,6 +42,10 @@ const LOST_WORDS: usize = MEMBERS_MAX / 64;
 const LAYOUT: u64 = 2;
 /// The bit of a chunk's first word that says that the rest holds.
 const VALID: u64 = 1 << 63;
+
+/// Where the words are of chunks that PVs got later: behind all that is of [parts](crate::parts); and room for those of any one.
+const FAR: u64 = 1 << 48;
+const STRIDE: u64 = 1 << 40;
 
 /// What it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +67,39 @@ pub(crate) struct Shadow {
     pub(crate) parts: Parts,
     /// By number of the member.
     pvs: Box<[OnceLock<Mapping>]>,
+    /// Words of the chunks that each got later.
+    more: Box<[OnceLock<Box<More>>]>,
+    /// How many chunks those had at first that have grown, also such as are gone.
+    first: Mutex<BTreeMap<usize, u32>>,
     /// All that are mapped have numbers below.
     end: AtomicUsize,
+}
+
+/// The words of all chunks that a PV got later.
+#[derive(Debug)]
+struct More {
+    first: u32,
+    mapping: Mapping,
+    /// The same, when there were more.
+    next: OnceLock<Box<More>>,
+}
+
+impl More {
+    fn entry(&self, chunk: u32) -> Option<&[AtomicU64]> {
+        let start = HEADER + chunk.checked_sub(self.first)? as usize * CHUNK;
+        let here = self.mapping.words().get(start..start + CHUNK);
+        here.or_else(|| self.next.get()?.entry(chunk))
+    }
+
+    /// All of them.
+    fn last(&self) -> &More {
+        self.next.get().map_or(self, |next| next.last())
+    }
+}
+
+/// Where they are.
+fn far(number: usize) -> u64 {
+    FAR + number as u64 * STRIDE
 }
 
 fn halves(uuid: Uuid) -> [u64; 2] {
@@ -98,24 +136,83 @@ impl Shadow {
         let header = part(&file, 0, 8 * HEADER as u64)?;
         let parts = file.try_clone().map_err(|error| error.to_string())?;
         let parts = Parts::map(parts)?;
-        let all = (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect();
-        let shadow = Shadow { file, header, parts, pvs: all, end: AtomicUsize::new(0) };
+        let shadow = Shadow {
+            file,
+            header,
+            parts,
+            pvs: (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect(),
+            more: (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect(),
+            first: Mutex::default(),
+            end: AtomicUsize::new(0),
+        };
         let mut at = 8 * HEADER as u64;
         for (number, (pv, there)) in pvs.iter().enumerate() {
+            let first = shadow.had_first(number, *pv);
             if *there {
-                shadow.map_pv(number, at, *pv)?;
+                shadow.map_pv(number, at, (pv.0, first))?;
             }
-            at += bytes_of(pv.1);
+            if first < pv.1 {
+                locked(&shadow.first).insert(number, first);
+                if *there {
+                    shadow.map_more(number, first, *pv)?;
+                }
+            }
+            at += bytes_of(first);
         }
         Ok(shadow)
     }
 
+    /// How many chunks a PV had at first.
+    fn had_first(&self, number: usize, (pv, chunks): OfPv) -> u32 {
+        let mut words = [0; 24];
+        let read = self.file.read_exact_at(&mut words, far(number));
+        let mut words = words
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(std::array::from_fn(|index| word[index])));
+        let known = read.is_ok() && halves(pv).into_iter().all(|half| words.next() == Some(half));
+        let first = words.next().filter(|first| known && (1..u64::from(chunks)).contains(first));
+        first.map_or(chunks, |first| first as u32)
+    }
+
+    /// Where the words of each of these PVs begin, and how many chunks are there.
+    fn places(&self, pvs: impl Iterator<Item = u32>) -> impl Iterator<Item = (u64, u32)> {
+        let first = locked(&self.first).clone();
+        let mut end = 8 * HEADER as u64;
+        pvs.enumerate().map(move |(number, chunks)| {
+            let chunks = first.get(&number).copied().unwrap_or(chunks);
+            let at = end;
+            end += bytes_of(chunks);
+            (at, chunks)
+        })
+    }
+
+    /// Makes room for the chunks that a PV is about to have, which has so many now.
+    pub(crate) fn grow(&self, number: u16, before: u32, pv: OfPv) -> Result<(), String> {
+        let number = usize::from(number);
+        let first = *locked(&self.first).entry(number).or_insert(before);
+        self.map_more(number, first, pv)
+    }
+
+    fn map_more(&self, number: usize, first: u32, (pv, chunks): OfPv) -> Result<(), String> {
+        let mapping = part(&self.file, far(number), bytes_of(chunks - first))?;
+        let words = mapping.words();
+        let front = front((pv, first));
+        if !words.iter().map(|word| word.load(Relaxed)).take(3).eq(front) {
+            forget(words);
+            words.iter().zip(front).for_each(|(word, value)| word.store(value, Release));
+        }
+        let more = Box::new(More { first, mapping, next: OnceLock::new() });
+        let place = self.more.get(number).ok_or("the pool has too many PVs")?;
+        // Nobody else maps it: there is one thread.
+        let _ = place.get().map_or(place, |before| &before.last().next).set(more);
+        Ok(())
+    }
+
     /// Makes room for another PV, which has the number after those that were ever in the pool.
     pub(crate) fn add(&self, pvs: impl Iterator<Item = u32>, new: OfPv) -> Result<(), String> {
-        let (mut number, mut at) = (0, 8 * HEADER as u64);
-        for chunks in pvs {
-            (number, at) = (number + 1, at + bytes_of(chunks));
-        }
+        let places: Vec<(u64, u32)> = self.places(pvs).collect();
+        let number = places.len();
+        let at = places.last().map_or(8 * HEADER as u64, |(at, chunks)| at + bytes_of(*chunks));
         // It was prepared for one that did not come after all.
         match self.pvs.get(number).is_some_and(|place| place.get().is_some()) {
             true => self.begin_pv(number, new),
@@ -146,15 +243,17 @@ impl Shadow {
 
     /// Gives the memory back of a PV that is gone: nobody looks there any more.
     pub(crate) fn drop_pv(&self, number: u16, pvs: impl Iterator<Item = u32>) {
-        let mut at = 8 * HEADER as u64;
-        for (index, chunks) in pvs.enumerate() {
-            if index == usize::from(number) {
-                let flags =
-                    rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-                // It is only memory.
-                let _ = rustix::fs::fallocate(self.file.as_fd(), flags, at, bytes_of(chunks));
-            }
-            at += bytes_of(chunks);
+        let number = usize::from(number);
+        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        let here = self.places(pvs).nth(number).map(|(at, chunks)| (at, bytes_of(chunks)));
+        // How many chunks it had at first says where the others are.
+        let front = 8 * HEADER as u64;
+        let more = self.more.get(number).and_then(OnceLock::get);
+        let more = more.map(|more| more.last().mapping.words().len() as u64 * 8 - front);
+        let more = more.map(|bytes| (far(number) + front, bytes));
+        for (at, bytes) in here.into_iter().chain(more).filter(|(_, bytes)| *bytes > 0) {
+            // It is only memory.
+            let _ = rustix::fs::fallocate(self.file.as_fd(), flags, at, bytes);
         }
     }
 
@@ -181,8 +280,8 @@ impl Shadow {
 
     /// Nothing is known any more of what is on a PV.
     pub(crate) fn forget_pv(&self, number: u16) {
-        let words = self.pvs.get(usize::from(number)).and_then(OnceLock::get).map(Mapping::words);
-        words.into_iter().for_each(|words| forget(&words[HEADER..]));
+        let mapped = self.mapped().filter(|(pv, ..)| *pv == usize::from(number));
+        mapped.for_each(|(.., words)| forget(&words[HEADER..]));
     }
 
     /// What a process before this one left, if it was this server in this boot of the host: the epoch for which it holds, the chunks, and the parts of layers.
@@ -193,8 +292,8 @@ impl Shadow {
             return None;
         }
         let mut kept = Vec::new();
-        for (pv, words) in self.mapped() {
-            for (chunk, entry) in words[HEADER..].chunks_exact(CHUNK).enumerate() {
+        for (pv, first, words) in self.mapped() {
+            for (chunk, entry) in (first..).zip(words[HEADER..].chunks_exact(CHUNK)) {
                 let first = entry[0].load(Acquire);
                 if first & VALID == 0 {
                     continue;
@@ -204,16 +303,21 @@ impl Shadow {
                     (word >> (32 * (index % 2))) as u32
                 });
                 // Numbers of PVs and chunks are those of the superblock, of 16 and 32 bits.
-                let id = ChunkId { pv: pv as u16, chunk: chunk as u32 };
+                let id = ChunkId { pv: pv as u16, chunk };
                 kept.push((id, first as u16, bits));
             }
         }
         Some((found[8], kept, self.parts.left()))
     }
 
-    fn mapped(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
-        let pvs = self.pvs.iter().enumerate().take(self.end.load(Relaxed));
-        pvs.filter_map(|(pv, place)| Some((pv, place.get()?.words())))
+    /// Number of a PV, its first chunk that is there, and the words of that and those after it.
+    fn mapped(&self) -> impl Iterator<Item = (usize, u32, &[AtomicU64])> {
+        let pvs = self.pvs.iter().zip(&self.more).enumerate().take(self.end.load(Relaxed));
+        pvs.flat_map(|(pv, (place, more))| {
+            let first = place.get().map(|mapping| (pv, 0, mapping.words()));
+            let more = more.get().map(|more| (pv, more.first, more.last().mapping.words()));
+            first.into_iter().chain(more)
+        })
     }
 
     fn owner(Owner { pool, server, boot }: Owner) -> [u64; 7] {
@@ -227,7 +331,7 @@ impl Shadow {
     pub(crate) fn clear(&self) {
         self.header.words()[0].store(0, Release);
         forget(&self.header.words()[1..]);
-        self.mapped().for_each(|(_, words)| forget(&words[HEADER..]));
+        self.mapped().for_each(|(.., words)| forget(&words[HEADER..]));
         self.parts.retain(|_| false);
     }
 
@@ -262,7 +366,13 @@ impl Shadow {
     fn entry(&self, id: ChunkId) -> Option<&[AtomicU64]> {
         let words = self.pvs.get(usize::from(id.pv))?.get()?.words();
         let start = HEADER + id.chunk as usize * CHUNK;
-        words.get(start..start + CHUNK)
+        words.get(start..start + CHUNK).or_else(|| self.later(id))
+    }
+
+    /// Those of a chunk that a PV got later. The first few may have had room at the end of its last page.
+    #[cold]
+    fn later(&self, id: ChunkId) -> Option<&[AtomicU64]> {
+        self.more.get(usize::from(id.pv))?.get()?.entry(id.chunk)
     }
 
     /// Whether blocks `first` to `last` of a chunk are all written.
@@ -280,8 +390,13 @@ impl Shadow {
 
     /// Its memory was taken away: somebody truncated the file.
     pub(crate) fn damaged(&self) -> bool {
-        let pvs = self.pvs.iter().take(self.end.load(Relaxed)).filter_map(OnceLock::get);
-        self.header.damaged() || self.parts.damaged() || pvs.into_iter().any(Mapping::damaged)
+        let pvs = || self.pvs.iter().zip(&self.more).take(self.end.load(Relaxed));
+        let damaged = |more: &OnceLock<Box<More>>| {
+            more.get().is_some_and(|more| more.last().mapping.damaged())
+        };
+        self.header.damaged()
+            || self.parts.damaged()
+            || pvs().any(|(pv, more)| pv.get().is_some_and(Mapping::damaged) || damaged(more))
     }
 }
 
@@ -375,6 +490,57 @@ mod tests {
         assert_eq!(shadow.left(ONE), Some((7, kept[1..].to_vec(), Vec::new())));
         shadow.drop_pv(1, [3, 5, 600].into_iter());
         assert!(shadow.has_all(id(2, 599), 0, 2) && !shadow.damaged());
+    }
+
+    /// Once, and again, while others are behind it: nobody's words move, and a successor finds all of them.
+    #[test]
+    fn a_pv_that_grows_keeps_what_is_known_of_it_and_of_those_behind_it() {
+        let file = file();
+        let shadow = map(&file, &[3, 5]);
+        shadow.holds_for(ONE, 7);
+        let bits = |seed: u32| [seed; BLOCKS / 32];
+        let mut kept = vec![(id(0, 2), 1, bits(1)), (id(1, 4), 9, bits(2))];
+        kept.iter().for_each(|one| shadow.keep(one));
+        for (before, chunks) in [(3, 700), (700, 9000), (9000, 9001)] {
+            let uuid = pvs(&[3])[0].0.0;
+            let shown = |shadow: &Shadow| shadow.has_all(id(0, chunks - 1), 0, 0);
+            shadow.grow(0, before, (uuid, chunks)).unwrap();
+            assert!(!shown(&shadow));
+            // It came to nothing, as far as a successor knows.
+            assert_eq!(map(&file, &[before, 5]).left(ONE), Some((7, kept.clone(), Vec::new())));
+            for chunk in [before, chunks - 1] {
+                let one = (id(0, chunk), 4, bits(chunk));
+                shadow.keep(&one);
+                kept.retain(|(id, ..)| *id != one.0);
+                kept.push(one);
+            }
+            kept.sort_unstable_by_key(|(id, ..)| (id.pv, id.chunk));
+            assert!(!shadow.damaged());
+            let next = map(&file, &[chunks, 5]);
+            assert_eq!(next.left(ONE), Some((7, kept.clone(), Vec::new())));
+        }
+        // One that comes has a place behind all, also when it is gone and the next comes.
+        let uuid = |pv: u8| Uuid([pv; 16]);
+        shadow.add([9001, 5].into_iter(), (uuid(3), 4)).unwrap();
+        let one = (id(2, 3), 5, bits(5));
+        shadow.keep(&one);
+        kept.push(one);
+        let next = map(&file, &[9001, 5, 4]);
+        assert_eq!(next.left(ONE), Some((7, kept.clone(), Vec::new())));
+        next.drop_pv(0, [9001, 5, 4].into_iter());
+        kept.retain(|(id, ..)| id.pv > 0);
+        let mut gone = pvs(&[9001, 5, 4]);
+        gone[0].1 = false;
+        let last = Shadow::map(file.try_clone().unwrap(), &gone).unwrap();
+        assert_eq!(last.left(ONE), Some((7, kept.clone(), Vec::new())));
+        last.add([9001, 5, 4].into_iter(), (uuid(4), 4)).unwrap();
+        last.forget_pv(1);
+        last.keep(&(id(3, 0), 1, bits(6)));
+        kept = vec![kept[1], (id(3, 0), 1, bits(6))];
+        assert_eq!(last.left(ONE), Some((7, kept, Vec::new())));
+        last.clear();
+        last.holds_for(ONE, 8);
+        assert_eq!(last.left(ONE), Some((8, Vec::new(), Vec::new())));
     }
 
     #[test]

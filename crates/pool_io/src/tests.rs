@@ -18,6 +18,7 @@ mod counted;
 mod fenced;
 mod full;
 mod groups;
+mod grows;
 mod hangs;
 mod layers;
 mod mirror;

@@ -18,7 +18,7 @@ use spec::{FileIdentity, FileSpec, FullSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
-use crate::open::{erase, lane_of, may_join, of_pv, open, parse};
+use crate::open::{erase, of_pv, open, parse};
 use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
@@ -192,7 +192,10 @@ impl Pools {
                 }
             }
         };
-        Ok(PoolHandle { shared, inbox: Arc::clone(&self.inbox) })
+        let handle = PoolHandle { shared, inbox: Arc::clone(&self.inbox) };
+        // What could not be used is used when somebody asks for it, who is told why not.
+        let _ = handle.grow_pvs();
+        Ok(handle)
     }
 
     /// Opens a pool with these PVs. One on which it failed, and without which it may open, is told.
@@ -272,71 +275,6 @@ pub(crate) fn open_pv(
 }
 
 impl PoolHandle {
-    /// Adds PVs, each with its tier and failure group: all of them are looked at before the first is written to.
-    ///
-    /// # Errors
-    ///
-    /// Names the PV and what mends it. Those before it are in the pool only if it failed while it was written to.
-    pub fn add_pvs(
-        &self,
-        files: &dyn Files,
-        server: Option<&str>,
-        paths: &[(PathBuf, impl Into<At> + Copy)],
-        event: &mut dyn FnMut(OpenEvent),
-    ) -> Result<(), PoolError> {
-        let mut pvs = Vec::new();
-        for (path, at) in paths {
-            let pv = open_pv(files, server, &self.shared.name, path, false, event)?;
-            pvs.push((pv, (*at).into()));
-        }
-        let shared = Arc::clone(&self.shared);
-        let superblock = ask(&self.inbox, |reply| Message::Superblock(shared, reply))?;
-        let mut new = Vec::new();
-        for (pv, at) in pvs {
-            let lane = lane_of(&self.inbox, &pv)?;
-            let joins = may_join(&superblock, (&pv, at), &lane)?;
-            new.push((pv, lane, joins));
-        }
-        for (pv, mut lane, new) in new {
-            let shared = Arc::clone(&self.shared);
-            let Some(lane) = lane.keep() else { continue };
-            ask(&self.inbox, |reply| Message::Join(shared, (pv, lane, new), reply))??;
-        }
-        Ok(())
-    }
-
-    /// Begins to remove a PV, which goes on by itself, also after the pool was opened again: what is on it moves to the others first.
-    ///
-    /// # Errors
-    ///
-    /// What is on it has no room elsewhere.
-    pub fn remove_pv(&self, pv: &PvView) -> Result<(), PoolError> {
-        self.leave(pv, false)
-    }
-
-    /// … which was promised before: it begins when there is room, and is told as a trouble until then.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be removed, whatever room there is.
-    pub fn remove_promised_pv(&self, pv: &PvView) -> Result<(), PoolError> {
-        self.leave(pv, true)
-    }
-
-    fn leave(&self, pv: &PvView, promised: bool) -> Result<(), PoolError> {
-        let (shared, which) = (Arc::clone(&self.shared), (pv.space.pv, promised));
-        let begun = ask(&self.inbox, |reply| Message::Leave(shared, which, reply))?;
-        begun.map_err(|fault| {
-            let path = pv.path.display();
-            if fault == Fault::NoSpace {
-                let what = format!("PV {path}: what is on it has no room on the other PVs");
-                return PoolError::new(what, "add a PV first, or remove LUs");
-            }
-            let what = format!("PV {path} cannot be removed: {fault}");
-            PoolError::new(what, "see `trunkline pool show`")
-        })
-    }
-
     /// Lets an LU be in a tier: what it has elsewhere moves there by itself, also after the pool was opened again.
     ///
     /// # Errors
@@ -668,6 +606,11 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                     Some(work) => work.join(&mut engine, new, reply),
                     None => retired.push(new.1),
                 },
+                Message::Room(of, (pv, chunks), reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.make_room(pv, chunks));
+                    }
+                }
                 Message::LetGo(of, pv, reply) => {
                     if let Some(work) = work_of(&mut works, &of) {
                         let _ = reply.send(work.let_go_of(&mut engine, pv));

@@ -43,7 +43,7 @@ pub const VERSION: u32 = 2;
 /// [`Request::Layout`], and what goes on at PVs ([`PvStatus::traffic`]) and in LUs
 /// ([`LuStatus::paused`]); [`Request::Copy`].
 /// 25: what passes an uplink, by station ([`UplinkSpec::accounting`], [`Request::Tallies`]); uplinks of several interfaces ([`UplinkSpec::aggregate`]).
-/// 26: what the kernel tells of interfaces ([`crate::opener::Opener::links`]).
+/// 26: what the kernel tells of interfaces ([`crate::opener::Opener::links`]); [`Request::GrowPvs`].
 pub const MINOR: u32 = 26;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
@@ -103,6 +103,11 @@ pub enum Request {
     RemovePool {
         /// Name of the pool.
         name: String,
+    },
+    /// All that is there on PVs of a pool whose devices have become larger is used from now on.
+    GrowPvs {
+        /// Name of the pool.
+        pool: String,
     },
     /// An LU holds again what a snapshot of it holds.
     Rollback(RollbackSpec),

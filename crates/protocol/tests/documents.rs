@@ -128,6 +128,7 @@ fn the_page_has_every_message() {
         | Request::RemoveAdapter { .. }
         | Request::PutPool(_)
         | Request::RemovePool { .. }
+        | Request::GrowPvs { .. }
         | Request::Rollback(_)
         | Request::Detach(_)
         | Request::Scrub(_)

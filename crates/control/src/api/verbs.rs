@@ -221,6 +221,20 @@ pub(super) async fn open_pool(
     Ok(Json(server.open_pool(&name, allow.force, dry_run).await?.into()))
 }
 
+/// All that is there on PVs of a storage pool whose devices have become larger is used from now on.
+///
+/// The pool is open, and clients work meanwhile; what waits for space goes on. A PV that is away is as large as it was until it is asked for again.
+#[utoipa::path(post, path = "/v1/pools/{name}/grow", tag = "pool", operation_id = "grow_pvs",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the storage pool")),
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn grow_pvs(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    Ok(Json(server.grow_pvs(&name, query.options().dry_run).await?.into()))
+}
+
 /// A file that an LU comes from.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -28,11 +28,12 @@ use crate::model::transition::Change;
 use crate::model::{Desired, home};
 use crate::reconcile::Subject;
 use fabric::attribute::{Attributes, Object, attr};
-use fabric::units::percent;
-use protocol::message::{PoolStatus, ProgressStatus, PvState};
+use fabric::units::{format_size, percent};
+use protocol::message::{PoolStatus, ProgressStatus, PvState, PvStatus};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -240,6 +241,52 @@ impl Server {
             until_over(|| supervisor.open_pool(name, force)).await?.map_err(refusal)?;
         }
         Ok(done)
+    }
+
+    /// Has all used that is on the PVs of a pool whose devices have become larger, and says which those are. It waits for the PVs.
+    ///
+    /// # Errors
+    ///
+    /// There is no such pool, it is not open, or a PV is not used as far as it goes.
+    pub async fn grow_pvs(&self, name: &str, dry_run: bool) -> Result<Done, ApiError> {
+        let desired = self.desired();
+        let set = desired[Object::Pool].get(name);
+        let home = home(set.ok_or_else(|| self.not_found(Object::Pool, name))?);
+        let supervisor = self.supervisors().get(home).cloned();
+        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        let before = self.sizes_of_pvs(home, name).await?;
+        if dry_run {
+            // How large they are by now is known where they are open.
+            let what = "how far PVs would grow is known when they do".to_owned();
+            return Ok(Done { warnings: vec![what], ..Done::default() });
+        }
+        until_over(|| supervisor.grow_pvs(name.to_owned())).await?.map_err(refusal)?;
+        let after = self.sizes_of_pvs(home, name).await?;
+        let grown = after.into_iter().filter_map(|(pv, after)| {
+            let before = *before.get(&pv)?;
+            let [from, to] = [before, after].map(format_size);
+            let pv = pv.display().to_string();
+            (after > before).then(|| Change::live(Object::Pool, name, &pv, Some(from), to))
+        });
+        Ok(Done { changes: grown.collect(), ..Done::default() })
+    }
+
+    /// How large the PVs of a pool are that is open.
+    async fn sizes_of_pvs(
+        &self,
+        home: &str,
+        pool: &str,
+    ) -> Result<BTreeMap<PathBuf, u64>, ApiError> {
+        let statuses = self.statuses().await;
+        let mut pools = statuses.get(home).into_iter().flat_map(|status| &status.pools);
+        let pvs = pools.find(|one| one.spec.name == pool).map(|one| &one.pvs);
+        let sizes =
+            |pvs: &Vec<PvStatus>| pvs.iter().map(|pv| (pv.path.clone(), pv.bytes)).collect();
+        pvs.map(sizes).ok_or_else(|| {
+            let what = format!("pool `{pool}` is not open");
+            let help = format!("see `trunkline pool show {pool}`");
+            ApiError::new(Code::Unavailable, what).help(help)
+        })
     }
 
     /// Removes LUs of a pool that are nobody's, by their numbers.

@@ -33,6 +33,11 @@ impl Supervisor {
         )
     }
 
+    /// Has all used that is on PVs of a pool that have become larger, or asks what became of that.
+    pub async fn grow_pvs(&self, pool: String) -> Asked<()> {
+        Ok(self.ask(Request::GrowPvs { pool }, None).await?.map(drop))
+    }
+
     /// Rolls an LU back, or asks what became of that.
     pub async fn rollback(&self, spec: RollbackSpec) -> Asked<()> {
         Ok(self.ask(Request::Rollback(spec), None).await?.map(drop))

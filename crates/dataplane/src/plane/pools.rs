@@ -88,6 +88,23 @@ impl Plane {
         }
     }
 
+    /// Uses all that is on PVs of a pool that have become larger, which waits for its PVs.
+    pub(super) fn grow_pvs(&self, pool: String) -> Result<Reply, Failure> {
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        let about = Subject::Pool(pool.clone());
+        let asked = Request::GrowPvs { pool: pool.clone() };
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
+        }
+        let open = state.open_pool(&pool)?;
+        let what = "using what was added to its PVs, waits for them";
+        let change = going::Change { about, asked, what, holds: Vec::new() };
+        self.go_on(changing, state, change, move |_| {
+            open.handle.grow_pvs().map_err(|error| pool_failure(&pool, &error))
+        })
+    }
+
     /// Rolls LUs back, which waits for what their pool has under way.
     pub(super) fn rollback(&self, spec: RollbackSpec) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);

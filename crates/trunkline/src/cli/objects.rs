@@ -68,6 +68,8 @@ pub(crate) enum Verb {
     /// Storage pools are read.
     ScrubPools(pools::DetachArgs),
     OpenPool(pools::OpenArgs),
+    /// PVs of a pool that were made larger are used as far as they go.
+    GrowPvs(String),
     /// A new LU of what a snapshot holds.
     CloneLu(NewArgs, String, Option<String>),
     Snapshot(SnapshotVerb),

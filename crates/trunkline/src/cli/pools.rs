@@ -264,6 +264,14 @@ Examples:
         #[command(flatten)]
         how: How,
     },
+    /// Use all that is on the PVs of a pool whose disks or files were made larger, while clients work; what waits for space goes on. When a pool is opened that is done by itself
+    #[command(after_help = "\
+Examples:
+  trunkline pv grow p0")]
+    Grow {
+        /// The storage pool
+        pool: String,
+    },
     /// Say what is wrong with a PV, since when, and what to do about it
     #[command(after_help = "\
 Examples:
@@ -469,6 +477,7 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
             PvVerb::Replace { pool, old, new, how } => {
                 Verb::ChangeGroups(pool, Act::Replace(old, new), how)
             }
+            PvVerb::Grow { pool } => Verb::GrowPvs(pool),
             PvVerb::Explain { pool, pv } => Verb::ExplainPool(pool, Some(pv)),
         };
         (Object::Pool, verb)

@@ -95,6 +95,10 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::ScrubPools(DetachArgs { names, dry_run, no_wait }) => {
             act(global, object, &names, How { dry_run, force: false, no_wait }, "scrub")
         }
+        Verb::GrowPvs(pool) => {
+            let how = How { dry_run: false, force: false, no_wait: false };
+            act(global, Object::Pool, &[pool], how, "grow")
+        }
         Verb::OpenPool(OpenArgs { name, force, dry_run }) => {
             act(global, object, &[name], How { dry_run, force, no_wait: false }, "open")
         }

@@ -1,5 +1,8 @@
 //! Storage pools, with both processes: made, written through clients, resized, with PVs that come and go, over deaths of either process, and with PVs that are missing.
 
+#[path = "grows.rs"]
+mod grows;
+
 use super::Server;
 use super::snapshots::refused;
 use rustix::process::{Signal, kill_process};
