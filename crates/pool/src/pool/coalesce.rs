@@ -142,6 +142,11 @@ pub struct Coalescing {
 }
 
 impl Merges {
+    /// Whether it is being said that nobody has to look in the sources any more.
+    pub(super) fn commits(&self) -> bool {
+        !self.going.is_empty()
+    }
+
     /// Whether nothing of a layer or a space is to be moved any more.
     pub(super) fn is_going(&self, space: u32) -> bool {
         self.going.contains(&space)

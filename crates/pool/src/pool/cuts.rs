@@ -311,9 +311,14 @@ impl Pool {
                 continue;
             };
             let (stage, what, left, fault) = (now.stage, now.what, now.left, now.fault);
+            // What this is to lie over may be gone as soon as that is durable.
+            let waits = self.merges.commits();
             match stage {
                 Stage::Feature if self.chosen.superblock.features[0] & LAYERS == 0 => return,
-                Stage::Feature if matches!(what, Cut::Clone { .. }) => self.commit_cut(),
+                Stage::Feature if matches!(what, Cut::Clone { .. }) => match waits {
+                    true => return,
+                    false => self.commit_cut(),
+                },
                 Stage::Feature => {
                     now.stage = Stage::Draining;
                     if self.waits_for_drain(what) {
@@ -330,6 +335,7 @@ impl Pool {
                         self.set_cut_stage(Stage::Settling);
                         self.merge_cut(Ok(()));
                     }
+                    None if waits => return,
                     None => self.commit_cut(),
                 },
                 Stage::Draining | Stage::Quieting => {
