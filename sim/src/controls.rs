@@ -24,6 +24,22 @@ pub(crate) const CONTROL_CONTROLS: [Control; 5] = [
     Control { name: "never-again", what: "what a data plane could not do is not tried again" },
 ];
 
+/// Those of pools.
+pub(crate) const POOL_CONTROLS: [Control; 3] = [
+    Control {
+        name: "pv-unflushed",
+        what: "what a pool needs to be durable is not flushed on its PVs",
+    },
+    Control {
+        name: "shadow-unkept",
+        what: "a first write is answered and is in no memory that survives the process",
+    },
+    Control {
+        name: "legs-unordered",
+        what: "writes to the same place go to both legs in any order",
+    },
+];
+
 /// The controls.
 pub(crate) const CONTROLS: [Control; 24] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },

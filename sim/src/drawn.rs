@@ -14,6 +14,8 @@ use crate::client::SECTOR;
 use crate::fence::KINDS;
 use crate::less::Less;
 use crate::liar;
+use crate::options::Part;
+use crate::pooled::Pooled;
 use crate::world::{CHANNELS_MAX, CLIENTS_MAX};
 
 /// What the seed drew for the whole run.
@@ -47,6 +49,8 @@ pub(crate) struct Drawn {
     pub keep_dies: u64,
     /// There is a client that lies.
     pub liar: Option<Lying>,
+    /// The disk is an LU of this pool.
+    pub pool: Option<Pooled>,
 }
 
 /// A client that lies, beside the others, with a volume of its own.
@@ -189,8 +193,11 @@ pub(crate) fn limit() -> LimitSpec {
 const SINGLED_OUT: u64 = 8;
 
 impl Drawn {
-    pub(crate) fn draw(path: &Path, seed: u64) -> Drawn {
+    pub(crate) fn draw(path: &Path, part: Part, seed: u64) -> Drawn {
         let mut drawn = Drawn::draw_all(path);
+        if part == Part::Pool {
+            drawn.put_into_pool(seed);
+        }
         if mix(seed).is_multiple_of(SINGLED_OUT) {
             drawn.single_out();
         }
@@ -280,6 +287,7 @@ impl Drawn {
             keep_fails: 0,
             keep_dies: 0,
             liar: None,
+            pool: None,
         }
     }
 

@@ -88,7 +88,7 @@ impl Less {
         let fewer = fewer.into_iter().filter(|fewer| (1..requests).contains(fewer));
         steps.extend(fewer.map(|fewer| Less { requests: Some(fewer), ..self.clone() }));
         let parts: &[(&str, &str)] = match part {
-            Part::Data => &PARTS,
+            Part::Data | Part::Pool => &PARTS,
             Part::Control => &CONTROL_PARTS,
         };
         let parts = parts.iter().map(|(part, _)| *part).chain(["nesting"]);

@@ -15,6 +15,7 @@ mod liar;
 mod options;
 mod oracle;
 mod plan;
+mod pooled;
 mod scsi;
 mod tally;
 mod unit;

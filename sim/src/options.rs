@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::controls::{CONTROL_CONTROLS, CONTROLS, Control};
+use crate::controls::{CONTROL_CONTROLS, CONTROLS, Control, POOL_CONTROLS};
 use crate::less::{CONTROL_PARTS, Less, PARTS};
 
 pub(crate) const HELP: &str = "\
@@ -11,7 +11,7 @@ Runs the data path on a simulated kernel and clock, and judges what its clients 
 Usage: trunkline-sim [OPTIONS]
 
 Options:
-      --part <PART>       Of the data path, or of the control plane: data, control [default: data]
+      --part <PART>       Of the data path, of the same on an LU of a pool, or of the control plane: data, pool, control [default: data]
       --seeds <COUNT>     Run so many seeds [default: 2000]
       --from <SEED>       The first of them [default: 1]
       --for <TIME>        Run seeds for so long instead: 90, 90s, 10m, 8h
@@ -38,13 +38,18 @@ Exit code: 0 when nothing was found, or every control was; 1 otherwise; 2 for a 
 pub(crate) enum Part {
     #[default]
     Data,
+    Pool,
     Control,
 }
 
 /// As on the command line, before other options.
 impl std::fmt::Display for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Part::Control { "--part control " } else { "" })
+        f.write_str(match self {
+            Part::Data => "",
+            Part::Pool => "--part pool ",
+            Part::Control => "--part control ",
+        })
     }
 }
 
@@ -101,8 +106,13 @@ impl Options {
             "--part" => {
                 self.part = match value {
                     "data" => Part::Data,
+                    "pool" => Part::Pool,
                     "control" => Part::Control,
-                    _ => return Err(format!("there is no part {value}; there are data, control")),
+                    _ => {
+                        return Err(format!(
+                            "there is no part {value}; there are data, pool, control"
+                        ));
+                    }
                 }
             }
             "--seeds" => self.seeds = number()?,
@@ -135,7 +145,11 @@ fn time(value: &str) -> Option<Duration> {
 }
 
 fn controls(part: Part, name: &str) -> Result<Vec<Option<Control>>, String> {
-    let all: &[Control] = if part == Part::Control { &CONTROL_CONTROLS } else { &CONTROLS };
+    let all: &[Control] = match part {
+        Part::Data => &CONTROLS,
+        Part::Pool => &POOL_CONTROLS,
+        Part::Control => &CONTROL_CONTROLS,
+    };
     if name == "all" {
         return Ok(all.iter().copied().map(Some).collect());
     }

@@ -103,6 +103,8 @@ pub(crate) struct Disk {
     read_only: bool,
     /// It was smaller at some time.
     was_cut: bool,
+    /// It is an LU of a pool, which may have a good copy of everything whatever fails.
+    pub pool: Option<bool>,
 }
 
 /// What a request asks of the medium, for what may excuse that it fails.
@@ -115,18 +117,27 @@ pub(crate) enum Touch {
     Compares,
 }
 
+fn failed(touch: Touch) -> String {
+    format!("it fails, and nothing has ({touch:?})")
+}
+
 impl Disk {
     /// A request failed since the medium did: that has happened. What was asked when it had been so often is `since`. A write or a flush may fail
     /// for an earlier one, after which nobody knows what the medium has.
     pub(crate) fn may_fail(&self, touch: Touch, since: Errors) -> Result<(), String> {
         let now = kernel::errors();
+        if let Some(mirrored) = self.pool {
+            // What is written for the first time, or to the pool's own blocks, may have to be read before.
+            let excused = !mirrored && (now.writes > 0 || now.reads > since.reads);
+            return if excused { Ok(()) } else { Err(failed(touch)) };
+        }
         let excused = match touch {
             Touch::Reads => self.was_cut || now.reads > since.reads,
             Touch::Writes => self.read_only || self.was_cut || now.writes > 0,
             Touch::Flushes => now.writes > 0,
             Touch::Compares => self.was_cut || now.writes > 0 || now.reads > since.reads,
         };
-        if excused { Ok(()) } else { Err(format!("it fails, and nothing has ({touch:?})")) }
+        if excused { Ok(()) } else { Err(failed(touch)) }
     }
 
     /// What was there before anybody wrote, and nobody writes.
@@ -151,6 +162,7 @@ impl Disk {
             next: 1,
             read_only: false,
             was_cut: false,
+            pool: None,
         }
     }
 

@@ -28,7 +28,7 @@ impl Plan {
     /// Runs it.
     pub(crate) fn run(&self) -> Outcome {
         match self.part {
-            Part::Data => crate::world::run(self),
+            Part::Data | Part::Pool => crate::world::run(self),
             Part::Control => crate::control::run(self),
         }
     }

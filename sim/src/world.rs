@@ -25,6 +25,7 @@ use crate::front::{Front, Line};
 use crate::liar::{self, Liar};
 use crate::oracle::{Disk, Stamp};
 use crate::plan::{Outcome, Plan};
+use crate::pooled::{self, Known, Opener, Pool, at_rest};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::tally::look_at_counters;
 use crate::unit::Unit;
@@ -46,6 +47,7 @@ pub(crate) struct Process {
     /// Of the client that lies, if it is there.
     pub liar: Option<Session>,
     pub house: House,
+    pub pool: Option<Pool>,
 }
 
 /// A client of either device.
@@ -125,6 +127,7 @@ pub(crate) struct Scene {
     pub unit: Rc<RefCell<Unit>>,
     keeper: RefCell<Keeper>,
     folder: PathBuf,
+    pub known: Known,
     pub idle: Rc<Idle>,
     /// The volume's size in sectors now.
     pub size: Cell<u64>,
@@ -137,6 +140,11 @@ impl Scene {
     /// Where the volume is.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join("disk")
+    }
+
+    pub(crate) fn opener(&self) -> Opener<'_> {
+        let Scene { known, keeper, folder, drawn, .. } = self;
+        Opener { known, keeper, folder, drawn }
     }
 
     /// Where that of the client that lies is.
@@ -198,12 +206,21 @@ struct Pace {
     kernel: usize,
     clients: usize,
     time: usize,
+    /// No more time passes at once while somebody has something to do: others wait for seconds.
+    most_ns: u64,
 }
 
 impl Pace {
-    fn draw() -> Pace {
+    fn draw(pooled: bool) -> Pace {
         let weight = || 1 << sim::pick(6);
-        Pace { threads: weight(), kernel: weight(), clients: weight(), time: 1 + sim::pick(4) }
+        let most_ns = if pooled { 1_000_000 } else { u64::MAX };
+        Pace {
+            threads: weight(),
+            kernel: weight(),
+            clients: weight(),
+            time: 1 + sim::pick(4),
+            most_ns,
+        }
     }
 }
 
@@ -214,7 +231,7 @@ pub(crate) type Idle = Cell<u64>;
 fn beside(clients: &Clients, liar: Option<&RefCell<Liar>>, pace: Pace, idle: &Idle) {
     let threads = sim::threads();
     let of_threads = if threads > 0 { pace.threads } else { 0 };
-    let Pace { kernel, clients: of_clients, time, .. } = pace;
+    let Pace { kernel, clients: of_clients, time, most_ns, .. } = pace;
     let picked = sim::pick(of_threads + kernel + of_clients + time);
     if picked < of_threads {
         sim::thread(sim::pick(threads));
@@ -230,17 +247,20 @@ fn beside(clients: &Clients, liar: Option<&RefCell<Liar>>, pace: Pace, idle: &Id
             }
             None => liar.iter().for_each(|liar| liar.borrow_mut().step()),
         }
-    } else if threads > 0 && !sim::sleeps() || !pass_to_next(clients, idle) {
+    } else if threads > 0 && !sim::sleeps() || !pass_to_next(clients, idle, most_ns) {
         sim::pass(1 << sim::pick(14));
     }
 }
 
 /// No thread is awake, or somebody waits for time to pass: it goes on to the next moment, if there is one, or some of the way.
-fn pass_to_next(clients: &Clients, idle: &Idle) -> bool {
+fn pass_to_next(clients: &Clients, idle: &Idle, most_ns: u64) -> bool {
     let moments = [kernel::next_moment(), sim::next_waking()];
     let Some(at) = moments.into_iter().flatten().min() else { return false };
     let now = sim::now_ns();
-    let passes = at.saturating_sub(now) + 1;
+    let mut passes = at.saturating_sub(now) + 1;
+    if passes > most_ns && (sim::threads() > 0 || !kernel::is_quiet()) {
+        passes = most_ns;
+    }
     if sim::all_sleep() && kernel::is_quiet() {
         // Whom the kernel has refused everything waits for it until then, and is not forgotten.
         let waits = (now + passes).saturating_sub(kernel::refused_at() + REFUSED_NS);
@@ -280,7 +300,7 @@ fn live(
     counts: &mut Counts,
 ) -> Result<(), String> {
     let path = &folder.join("disk");
-    let mut drawn = Drawn::draw(path, plan.seed);
+    let mut drawn = Drawn::draw(path, plan.part, plan.seed);
     drawn.reduce(&plan.less);
     // Each run has another folder.
     sim::tell(|| format!("{drawn:?}").replace(&folder.display().to_string(), ""));
@@ -290,6 +310,7 @@ fn live(
     let stamps = Rc::new(RefCell::new(0 as Stamp));
     let disk =
         Rc::new(RefCell::new(Disk::new(drawn.sectors, medium(path), drawn.spec.write_through)));
+    disk.borrow_mut().pool = drawn.pool.map(|pool| pool.mirrored);
     if drawn.spec.read_only {
         // Each sector with a value of its own, so that what is read from another one is seen.
         let values = (1..=drawn.sectors).map(|at| at << 32);
@@ -328,7 +349,7 @@ fn live(
     };
     let clients: Clients = Rc::new((0..count).map(client).collect());
     let others = Rc::clone(&clients);
-    let pace = Pace::draw();
+    let pace = Pace::draw(drawn.pool.is_some());
     let idle: Rc<Idle> = Rc::default();
     let time = Rc::clone(&idle);
     let liar =
@@ -352,6 +373,7 @@ fn live(
         unit,
         keeper,
         folder,
+        known: Known::default(),
         idle,
         size,
         removed,
@@ -429,6 +451,12 @@ fn live(
                     if !calm && sim::once_in(drawn.change_every) {
                         change_one(process, &scene, counts)?;
                     }
+                    if let Some(pool) = &process.pool {
+                        pool.look_for_pvs(&scene.keeper.borrow());
+                        if !calm && sim::once_in(pool.snapshots_every) {
+                            pool.change_snapshots(&scene)?;
+                        }
+                    }
                     change_liar(process, &scene)?;
                     look_at_unlimited(process, &scene)?;
                     if let Some(trouble) = process.sessions.iter().find_map(Session::trouble) {
@@ -461,6 +489,7 @@ fn live(
                     sim::tell(|| "the host loses its power".into());
                     kernel::lose_power();
                     sim::folder::lose_power();
+                    pooled::lose_power(&scene.folder);
                     scene.keeper.take();
                     disk.borrow_mut().lose_power();
                     unit.borrow_mut().lose_power();
@@ -502,7 +531,7 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
     let all_wait = spec.limit.is_some() || spec.delay.is_some() || faults.passing > 0;
     // Elements of a port are lent to those who wait for their limits.
     let port = scsi.as_ref().is_some_and(|(_, port)| port.is_some());
-    if all_wait || port {
+    if all_wait || port || scene.drawn.pool.is_some() {
         return Ok(());
     }
     // A flush that waits for another lane's looks again after a part of what it has waited.
@@ -525,6 +554,9 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
 
 /// The volume's file is as long as it was made.
 pub(crate) fn look_at_size(scene: &Scene) -> Result<(), String> {
+    if scene.drawn.pool.is_some() {
+        return Ok(());
+    }
     let (found, size) = (sectors(&scene.path())?, scene.size.get());
     match found == size {
         true => Ok(()),
@@ -550,8 +582,16 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
     let stats = STATS.with(Arc::clone);
     let mut house = House::start((0..drawn.channels).map(channel), &stats)?;
     let spec = VolumeSpec { bytes: Some(scene.size.get() * SECTOR), ..drawn.spec.clone() };
-    let volume = block::open_for(&*keeper.borrow(), Some("sim"), &spec, &mut |_| {})
-        .map_err(|error| format!("the volume is not opened: {error}"))?;
+    let (volume, pool) = match drawn.pool {
+        Some(pooled) => {
+            let pool = scene.opener().open(pooled)?;
+            (Arc::clone(&pool.volume), Some(pool))
+        }
+        None => {
+            let volume = block::open_for(&*keeper.borrow(), Some("sim"), &spec, &mut |_| {});
+            (volume.map_err(|error| format!("the volume is not opened: {error}"))?, None)
+        }
+    };
     house.put_volume(spec, volume);
     for client in clients.iter().filter(|client| client.borrow().front().is_gone) {
         // The process died under one that was about to start again, and nothing of that is under way.
@@ -568,7 +608,7 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
         let (_, spec) = drawn.of_liar(lying, 1, &scene.path_of_liar());
         open_for_liar(&mut house, spec, lying.scsi)?;
     }
-    let mut process = Process { sessions: Vec::new(), liar: None, house };
+    let mut process = Process { sessions: Vec::new(), liar: None, house, pool };
     sim::tell(|| format!("a process begins with {} channels", drawn.channels));
     for (number, client) in clients.iter().enumerate() {
         let (said, queues) = {
@@ -606,7 +646,7 @@ fn finish(
     let process = process.expect("it lives");
     look_at_modest(&process, &scene.clients)?;
     look_at_counters(&process, scene)?;
-    let Process { sessions, liar, house } = process;
+    let Process { sessions, liar, house, pool } = process;
     liar.into_iter().for_each(|mut session| session.leave(false));
     sessions.into_iter().for_each(|mut session| session.leave(false));
     for client in scene.clients.iter() {
@@ -619,6 +659,7 @@ fn finish(
         counts.failed += u64::from(client.count().failed);
     }
     drop(house);
+    let at_rest = pool.zip(scene.drawn.pool).map(|(pool, pooled)| at_rest(pool, pooled, scene));
     for _ in 0..10_000 {
         if !kernel::land() {
             // What a process that died has asked of a file that does not answer is still to come.
@@ -633,7 +674,10 @@ fn finish(
     if scene.liar.is_some() && sectors(&scene.path_of_liar())? != liar::SECTORS {
         return Err("the liar's disk has another size".to_owned());
     }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = match at_rest {
+        Some(bytes) => bytes?,
+        None => std::fs::read(path).map_err(|error| error.to_string())?,
+    };
     for (at, value) in stamps(&bytes)?.into_iter().enumerate() {
         disk.borrow().rests(at as u64, value)?;
     }

@@ -9,7 +9,7 @@ fn simulate(arguments: &[&str]) -> Output {
 
 #[test]
 fn a_seed_tells_the_same_story_whenever_it_runs() {
-    for part in ["data", "control"] {
+    for part in ["data", "pool", "control"] {
         let tell = || simulate(&["--part", part, "--seed", "7", "--trace"]);
         let (once, again) = (tell(), tell());
         assert!(once.status.success(), "{}", String::from_utf8_lossy(&once.stdout));

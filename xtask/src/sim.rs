@@ -12,6 +12,8 @@ use anyhow::Result;
 const SEEDS: &str = "2000";
 /// Those of the control plane, where a run takes longer.
 const CONTROL_SEEDS: &str = "500";
+/// Those of disks that are LUs of pools, likewise.
+const POOL_SEEDS: &str = "100";
 
 /// Lints it, and what it runs.
 pub(crate) fn clippy(context: &Context) -> Result<()> {
@@ -32,6 +34,8 @@ pub(crate) fn step(context: &Context) -> Result<()> {
     };
     run(&["--seeds", SEEDS])?;
     run(&["--seeds", SEEDS, "--control", "all"])?;
+    run(&["--part", "pool", "--seeds", POOL_SEEDS])?;
+    run(&["--part", "pool", "--seeds", SEEDS, "--control", "all"])?;
     run(&["--part", "control", "--seeds", CONTROL_SEEDS])?;
     run(&["--part", "control", "--seeds", SEEDS, "--control", "all"])
 }

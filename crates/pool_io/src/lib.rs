@@ -55,6 +55,7 @@ mod still;
 mod table;
 mod thread;
 mod traffic;
+mod turns;
 mod volume;
 mod work;
 

@@ -22,6 +22,7 @@ use crate::shadow::Shadow;
 use crate::signature;
 use crate::table::{Absent, OpenPv, Shared};
 use crate::thread::{At, Candidate, NotThere, Opening};
+use crate::turns::drawn;
 use crate::volume::chunks_for;
 use crate::work::{DEADLINE, Work, taken_over};
 
@@ -481,11 +482,9 @@ fn member_of<'a>(pool: &'a Superblock, label: &Label) -> Option<&'a Member> {
     pool.members.iter().find(|member| member.pv == label.pv)
 }
 
-/// Nobody's so far: the standard library's seeds of hashes, which come from the system.
+/// Nobody's so far.
 fn fresh_uuid() -> Uuid {
-    use std::hash::{BuildHasher, RandomState};
-    let half = || RandomState::new().hash_one(std::process::id()).to_be_bytes();
-    let (first, second) = (half(), half());
+    let (first, second) = (drawn().to_be_bytes(), drawn().to_be_bytes());
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&first);
     bytes[8..].copy_from_slice(&second);

@@ -15,6 +15,7 @@ use spec::FullSpec;
 use crate::PoolError;
 use crate::findings::ScrubView;
 use crate::table::{OpenPv, Progress, Shared, Table, locked};
+use crate::turns;
 use crate::work::Work;
 
 /// What wakes a ring that reads it.
@@ -27,6 +28,7 @@ impl Bell {
     }
 
     pub(crate) fn ring(&self) {
+        turns::rings();
         // It fails when 2^64 rings were not read: then it is rung as it is.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::post::{Inbox, Message, ReplyTo};
 use crate::table::OpenPv;
 use crate::thread::ask;
+use crate::turns;
 use crate::work::For;
 
 /// Bytes that are read at once.
@@ -73,7 +74,7 @@ impl<'a> PvLane<'a> {
         };
         let (reply, answer) = sync_channel(1);
         self.inbox.post(Message::Io { lane, op, offset, data, reply });
-        answer.recv_timeout(most).unwrap_or((Err(IoError::Io), Vec::new()))
+        turns::wait_for(&answer, most).unwrap_or((Err(IoError::Io), Vec::new()))
     }
 
     pub(crate) fn read(&self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {

@@ -30,6 +30,7 @@ use pool::{ChunkId, Kept, KeptPart};
 
 use crate::parts::Parts;
 use crate::table::locked;
+use crate::turns::point;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TLSHADOW");
 const HEADER: usize = 512;
@@ -264,6 +265,7 @@ impl Shadow {
             let value = here.fold(0, |value, pv| value | 1 << (pv % 64));
             if word.load(Relaxed) != value {
                 word.store(value, Release);
+                point();
             }
         }
     }
@@ -352,14 +354,17 @@ impl Shadow {
         let same = entry[0].load(Relaxed) == first;
         if !same {
             entry[0].store(0, Release);
+            point();
         }
         for (index, word) in entry[1..].iter().enumerate() {
             let value = u64::from(bits[2 * index]) | u64::from(bits[2 * index + 1]) << 32;
             if word.load(Relaxed) != value {
                 word.store(value, Release);
+                point();
             }
         }
         entry[0].store(first, Release);
+        point();
     }
 
     #[inline]

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
@@ -23,6 +22,7 @@ use crate::post::{Bell, Inbox, Mail, Message, Parting, ReplyTo, Wanted};
 use crate::remote::for_caller;
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Progress, PvView, Shared, Table, locked};
+use crate::turns::{self, Thread};
 use crate::volume::{LuVolume, chunks_for, size};
 use crate::work::{For, Work, taken_over};
 
@@ -38,7 +38,7 @@ pub struct Pools {
     inbox: Arc<Inbox>,
     /// The number of the next pool.
     next: AtomicU32,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 /// A pool that is open. It closes with [`PoolHandle::close`].
@@ -99,25 +99,11 @@ impl Pools {
     /// The system has no ring, eventfd or thread for it.
     pub fn start() -> std::io::Result<Pools> {
         let bell = Arc::new(Bell::new()?);
-        let (ready, is_ready) = sync_channel(1);
         let inbox = Arc::new(Inbox::new(Arc::clone(&bell)));
         let mail = Mail(Arc::clone(&inbox));
-        let run = move || match Engine::new(bell) {
-            Ok(engine) => {
-                uring::thread::first();
-                let _ = ready.send(Ok(()));
-                run(engine, &mail);
-            }
-            Err(error) => drop(ready.send(Err(error))),
-        };
-        let thread = std::thread::Builder::new().name("pools".into()).spawn(run)?;
-        match is_ready.recv() {
-            Ok(Ok(())) => {
-                Ok(Pools { inbox, next: AtomicU32::new(1), thread: Mutex::new(Some(thread)) })
-            }
-            Ok(Err(error)) => Err(std::io::Error::other(error)),
-            Err(_) => Err(std::io::Error::other("the pools' thread ended")),
-        }
+        let begin = move || Ok(Running::new(Engine::new(bell)?, mail));
+        let thread = turns::spawn("pools", begin, Running::turn)?;
+        Ok(Pools { inbox, next: AtomicU32::new(1), thread: Mutex::new(Some(thread)) })
     }
 
     /// Opens a pool, made first where that is wanted. Waits for its PVs' locks, of which `event` is told who has one, and for the PVs themselves; no other pool does.
@@ -233,8 +219,8 @@ pub(crate) fn ask<T>(
 ) -> Result<T, PoolError> {
     let (reply, answer) = sync_channel(1);
     inbox.post(message(reply));
-    let ended = |_| PoolError::new("the pools' thread has ended", "restart the data plane");
-    answer.recv().map_err(ended)
+    let ended = || PoolError::new("the pools' thread has ended", "restart the data plane");
+    turns::wait(&answer).ok_or_else(ended)
 }
 
 /// What the core of a pool says to a request.
@@ -543,11 +529,24 @@ impl PoolHandle {
     }
 }
 
-fn run(mut engine: Engine<For>, mail: &Mail) {
-    let mut works: BTreeMap<u32, Work> = BTreeMap::new();
-    // Lanes to be given up when nothing is under way on them.
-    let mut retired: Vec<u16> = Vec::new();
-    loop {
+/// What the thread has.
+struct Running {
+    works: BTreeMap<u32, Work>,
+    /// Lanes to be given up when nothing is under way on them.
+    retired: Vec<u16>,
+    engine: Engine<For>,
+    /// Whoever waits goes on when all else is gone.
+    mail: Mail,
+}
+
+impl Running {
+    fn new(engine: Engine<For>, mail: Mail) -> Running {
+        Running { works: BTreeMap::new(), retired: Vec::new(), engine, mail }
+    }
+
+    /// Sleeps until something happens, and does what follows. False: it is to end.
+    fn turn(&mut self) -> bool {
+        let Running { engine, mail, works, retired } = self;
         let soon = works.values().any(Work::waits_for_channels);
         let due = works.values().filter_map(Work::due).min();
         let due = due.map(|due| due.saturating_duration_since(clock::instant()));
@@ -560,99 +559,99 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 Message::Attach(pv, reply) => drop(reply.send(engine.join(&pv))),
                 Message::Detach(lane) => retired.push(lane),
                 Message::Io { lane, op, offset, data, reply } => {
-                    for_caller(&mut engine, (lane, op, offset), data, reply);
+                    for_caller(engine, (lane, op, offset), data, reply);
                 }
                 Message::Serve(mut work, reply) => {
                     work.opening = Some(reply);
                     works.insert(work.number, *work);
                 }
                 Message::Ask(of, ask) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.ask(ask);
                     }
                 }
                 Message::Taken(of, lu) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.offer(lu);
                     }
                 }
                 Message::Fenced(of) => {
-                    let _ = work_of(&mut works, &of).map(Work::fence);
+                    let _ = work_of(works, &of).map(Work::fence);
                 }
                 Message::WhenFull(of, what, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.when_full(&what, reply);
                     }
                 }
                 Message::OfCopy(of, what) => {
-                    let _ = work_of(&mut works, &of).map(|work| work.of_copy(what));
+                    let _ = work_of(works, &of).map(|work| work.of_copy(what));
                 }
                 Message::Core(of, request, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.core(request, reply);
                     }
                 }
                 Message::Lu(of, wanted, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.lu(wanted, reply);
                     }
                 }
                 Message::Superblock(of, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         let _ = reply.send(work.superblock());
                     }
                 }
-                Message::Join(of, new, reply) => match work_of(&mut works, &of) {
-                    Some(work) => work.join(&mut engine, new, reply),
+                Message::Join(of, new, reply) => match work_of(works, &of) {
+                    Some(work) => work.join(engine, new, reply),
                     None => retired.push(new.1),
                 },
                 Message::Room(of, (pv, chunks), reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         let _ = reply.send(work.make_room(pv, chunks));
                     }
                 }
                 Message::LetGo(of, pv, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
-                        let _ = reply.send(work.let_go_of(&mut engine, pv));
+                    if let Some(work) = work_of(works, &of) {
+                        let _ = reply.send(work.let_go_of(engine, pv));
                     }
                 }
-                Message::Return(of, number, pv, reply) => match work_of(&mut works, &of) {
-                    Some(work) => work.return_pv(&mut engine, number, pv, reply),
+                Message::Return(of, number, pv, reply) => match work_of(works, &of) {
+                    Some(work) => work.return_pv(engine, number, pv, reply),
                     None => retired.push(pv.1),
                 },
                 Message::Leave(of, (pv, promised), reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.leave(pv, promised, reply);
                     }
                 }
                 Message::Part(of, parting, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         let _ = reply.send(work.part(parting));
                     }
                 }
                 Message::Scrub(of, scrubs, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         let _ = reply.send(work.scrub(scrubs));
                     }
                 }
                 Message::Layout(of, lu, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         let _ = reply.send(work.layout(lu));
                     }
                 }
                 Message::Close(of, reply) => {
-                    if let Some(work) = work_of(&mut works, &of) {
+                    if let Some(work) = work_of(works, &of) {
                         work.close(reply);
                     }
                 }
-                Message::Exit => return,
+                Message::Exit => return false,
             }
         }
         while let Some(mut arrived) = engine.next() {
             match std::mem::replace(&mut arrived.what_for, For::Nobody) {
                 For::Effect { pool, op, pv, then, paced } => {
                     if let Some(work) = works.get_mut(&pool) {
-                        work.arrived(&mut engine, (op, pv, then, paced), arrived);
+                        work.arrived(engine, (op, pv, then, paced), arrived);
                     }
                 }
                 For::Caller(mut data, reply) => {
@@ -671,7 +670,7 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 For::Nobody => {}
             }
         }
-        works.values_mut().for_each(|work| work.pump(&mut engine));
+        works.values_mut().for_each(|work| work.pump(engine));
         let over = works.iter_mut().filter_map(|(number, work)| {
             let closed = work.closing.is_some() && work.rests();
             (work.opened() == Some(false) || closed).then_some(*number)
@@ -680,7 +679,7 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
             if let Some(mut work) = works.remove(&number) {
                 // Nobody waits for what never came back.
                 retired.extend(work.lanes.drain(..).flatten());
-                engine.leave_idle(&mut retired);
+                engine.leave_idle(retired);
                 let (opening, closing) = (work.opening.take(), work.closing.take());
                 let failed = (work.not_served(), work.failed_on());
                 // The PVs' locks go before whoever waits goes on.
@@ -689,7 +688,8 @@ fn run(mut engine: Engine<For>, mail: &Mail) {
                 let _ = closing.map(|reply| reply.send(()));
             }
         }
-        engine.leave_idle(&mut retired);
+        engine.leave_idle(retired);
+        true
     }
 }
 

@@ -6,7 +6,7 @@
 //! completes its poll when the kernel gets to it. What is written is durable when it was written back: see [`cache`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,9 +26,14 @@ use faults::{fails, passing};
 
 mod cache;
 mod faults;
+mod hear;
+mod transfers;
 mod workers;
 
 pub use faults::{Errors, Faults};
+use hear::listen;
+pub use transfers::only_on;
+use transfers::{cut, moved, sync};
 
 /// A finished operation, or one event of a [`Op::PollMulti`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +48,36 @@ pub struct Completion {
 
 #[derive(Debug)]
 enum Work {
-    Read { bufs: Vec<IoBuf>, offset: u64, nowait: bool },
-    Write { bufs: Vec<IoBuf>, offset: u64, nowait: bool, dsync: bool },
+    Read {
+        bufs: Vec<IoBuf>,
+        offset: u64,
+        nowait: bool,
+    },
+    Write {
+        bufs: Vec<IoBuf>,
+        offset: u64,
+        nowait: bool,
+        dsync: bool,
+    },
+    /// Of an eventfd, whose count goes there; whether it is known to have one.
+    Hear {
+        buf: IoBuf,
+        rung: bool,
+    },
     DataSync,
-    Fallocate { mode: i32, offset: u64, len: u64 },
+    Fallocate {
+        mode: i32,
+        offset: u64,
+        len: u64,
+    },
     Poll,
     Notify,
-    Timeout { at_ns: u64 },
-    Cancel { user_data: u64 },
+    Timeout {
+        at_ns: u64,
+    },
+    Cancel {
+        user_data: u64,
+    },
     Nop,
 }
 
@@ -87,6 +114,8 @@ struct Kernel {
     next_poll: u64,
     polls: Vec<PollEntry>,
     faults: Faults,
+    /// Files that errors are of; else all.
+    sick: Option<BTreeSet<Inode>>,
     landed: u64,
     errors: Errors,
     handed: u64,
@@ -119,9 +148,9 @@ pub fn boot(faults: Faults) {
     sim::set_lost(|file| kernel(|kernel| kernel.caches.has_lost(file)));
 }
 
-/// From now on this goes wrong.
-pub fn set_faults(faults: Faults) {
-    kernel(|kernel| kernel.faults = faults);
+/// From now on this goes wrong; what did so far.
+pub fn set_faults(faults: Faults) -> Faults {
+    kernel(|kernel| std::mem::replace(&mut kernel.faults, faults))
 }
 
 /// A file was opened: it hears of the losses from now on, and of those that nobody has heard of.
@@ -201,7 +230,11 @@ fn doable() -> (usize, usize) {
         let mut able = std::mem::take(&mut kernel.able);
         able.clear();
         let held = kernel.held(now);
-        let waits = |flight: &Flight| matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
+        let waits = |flight: &Flight| match flight.work {
+            Work::Timeout { at_ns } => at_ns > now,
+            Work::Hear { rung, .. } => !rung,
+            _ => false,
+        };
         for (at, flight) in kernel.flights.iter().enumerate() {
             if !waits(flight) && !held.contains(&flight.order) {
                 able.push(at);
@@ -233,31 +266,6 @@ pub fn land() -> bool {
         ring_out(picked - able);
     }
     true
-}
-
-/// Takes up what was written to the files that are polled.
-fn listen() {
-    let bells = sim::bells();
-    kernel(|kernel| {
-        // A poll that begins sees what was written before.
-        let Some(edges) = &kernel.edges else { return };
-        if std::mem::replace(&mut kernel.heard, bells) == bells {
-            return;
-        }
-        let mut events = [epoll::Event {
-            flags: epoll::EventFlags::empty(),
-            data: epoll::EventData::new_u64(0),
-        }; 32];
-        let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let count = epoll::wait(edges, &mut events[..], Some(&none)).unwrap_or(0);
-        let mut ids: Vec<u64> = events[..count].iter().map(|event| event.data.u64()).collect();
-        ids.sort_unstable();
-        for id in ids {
-            if !kernel.rung.contains(&id) {
-                kernel.rung.push(id);
-            }
-        }
-    });
 }
 
 fn ring_out(at: usize) {
@@ -344,7 +352,13 @@ fn do_it(flight: Flight) {
         kernel.landed += 1;
         // A look at the time moves it on.
         let hangs = refuses && !kernel.hung.is_empty() && kernel.hangs(open, sim::now_ns());
-        (kernel.faults, hangs)
+        let is_sick =
+            |sick: &BTreeSet<Inode>| open.is_some_and(|open| sick.contains(&open.inode()));
+        let faults = match kernel.sick.as_ref().is_none_or(is_sick) {
+            true => kernel.faults,
+            false => Faults { read_error: 0, write_error: 0, sync_error: 0, ..kernel.faults },
+        };
+        (faults, hangs)
     });
     let fd = || file.as_ref().expect("an operation with a file").as_fd();
     let result = match work {
@@ -381,6 +395,12 @@ fn do_it(flight: Flight) {
                 if synced < 0 { synced } else { moved }
             }
         }
+        Work::Hear { buf, .. } => {
+            let mut count = [0; 8];
+            let read = rustix::io::read(fd(), &mut count);
+            buf.write(0, &count);
+            read.map_or_else(|error| -error.raw_os_error(), |bytes| bytes as i32)
+        }
         Work::DataSync => {
             passing(faults, false).unwrap_or_else(|| sync(open, None, faults.sync_error))
         }
@@ -412,45 +432,6 @@ fn do_it(flight: Flight) {
     drop(file);
     sim::tell(|| format!("kernel: ring {ring} operation {user_data:#x} ends with {result}"));
     kernel(|kernel| kernel.complete(ring, user_data, result, false));
-}
-
-/// Writes back.
-fn sync(open: Option<Open>, part: Option<(u64, u64)>, fails: u64) -> i32 {
-    open.map_or(0, |open| {
-        kernel(|kernel| {
-            let result = kernel.caches.sync(open, part, fails);
-            kernel.errors.writes += u64::from(result < 0);
-            result
-        })
-    })
-}
-
-fn moved(result: io::Result<usize>) -> i32 {
-    match result {
-        // At most what one operation moves.
-        Ok(bytes) => bytes as i32,
-        Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
-    }
-}
-
-/// The pieces up to somewhere in them, once in so many times.
-fn cut(bufs: &[IoBuf], once_in: u64) -> Vec<IoBuf> {
-    let all: usize = bufs.iter().map(|buf| buf.len()).sum();
-    // In sectors: what direct I/O can move.
-    let sectors = all / 512;
-    if sectors < 2 || !fails("a transfer is cut short", once_in) {
-        return bufs.to_vec();
-    }
-    let mut left = 512 * (1 + sim::pick(sectors - 1));
-    let mut part = Vec::new();
-    for buf in bufs {
-        let len = buf.len().min(left);
-        if len > 0 {
-            part.push(buf.slice(0, len));
-        }
-        left -= len;
-    }
-    part
 }
 
 /// One io_uring, for one thread. See the crate's page for what it promises.
@@ -598,6 +579,10 @@ impl Ring {
             file.expect("an operation names a registered file")
         });
         let (file, open) = file.map_or((None, None), |(file, open)| (Some(file), open));
+        let work = match work {
+            Work::Read { bufs, .. } if open.is_none() => Work::Hear { buf: bufs[0], rung: false },
+            work => work,
+        };
         Flight { order: 0, ring: self.id, user_data, file, open, work }
     }
 
@@ -663,6 +648,9 @@ impl Ring {
                 Work::Cancel { .. } => do_it(flight),
                 _ => kernel(|kernel| {
                     kernel.handed += 1;
+                    if matches!(flight.work, Work::Hear { .. }) {
+                        kernel.heard = u64::MAX;
+                    }
                     kernel.flights.push(Flight { order: kernel.handed, ..flight });
                 }),
             }
