@@ -113,6 +113,49 @@ fn nothing_comes_up_of_what_was_copied_before_a_rollback() {
     }
 }
 
+/// A clone, a snapshot or a rollback that is asked for while it is being said that layers beneath a snapshot are one: whatever it lies over, it has what that snapshot has. A PV
+/// joins meanwhile, so that the journal stands still and what is to be said waits.
+#[test]
+fn what_is_made_of_a_snapshot_that_is_coalesced_has_what_it_has() {
+    for (what, busy) in (0..3).flat_map(|what| (0..12).map(move |busy| (what, busy))) {
+        for steps in busy..busy + 40 {
+            let mut world = world_of("above");
+            ask(&mut world, snapshot(&[A]));
+            let made = world.pool.snapshots().last().unwrap().snapshot;
+            ask(&mut world, write(A, 64 * KIB, 4 * KIB));
+            ask(&mut world, delete(C));
+            ask(&mut world, delete(S));
+            world.submit(Request::Coalesce);
+            (0..busy).for_each(|_| _ = world.step());
+            let Step::Ask(joins) = add_pv() else { unreachable!() };
+            world.submit(joins);
+            (busy..steps).for_each(|_| _ = world.step());
+            let asked = match what {
+                0 => ask_for(Request::Clone { snapshot: made, asked: 0 }),
+                1 => rollback(A, made),
+                _ => snapshot(&[A]),
+            };
+            let newest = |world: &World| world.pool.lus().map(|(lu, _)| lu).max();
+            assert_eq!(fault(&mut world, asked), None);
+            let (one, other) = match what {
+                0 => (newest(&world).unwrap(), made),
+                1 => (A, made),
+                _ => (world.pool.snapshots().last().unwrap().snapshot, A),
+            };
+            for _ in 0..2 {
+                let found = held(&world);
+                let bytes = |of: u32| {
+                    found.iter().filter(move |(lu, ..)| *lu == of).map(|(.., bytes)| bytes)
+                };
+                assert!(bytes(other).next().is_some());
+                assert!(bytes(one).eq(bytes(other)), "{asked:?} after {busy} and {steps} steps");
+                world.kill().unwrap();
+                world.rest();
+            }
+        }
+    }
+}
+
 /// A part that a flush has told of is in the journal when that is durable, and until then a successor has to know it, also when a checkpoint ends meanwhile.
 #[test]
 fn what_is_said_of_a_part_is_kept_until_it_is_durable() {
