@@ -11,6 +11,7 @@ mod coalesce;
 mod differ;
 mod disk;
 mod dismissals;
+mod every;
 mod fenced;
 mod full;
 mod growing;
