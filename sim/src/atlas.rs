@@ -58,7 +58,7 @@ impl Atlas {
 
     /// How often an event came while something was under way.
     #[cfg(test)]
-    pub fn times(&self, event: &str, phase: Phase) -> u64 {
+    pub(crate) fn times(&self, event: &str, phase: Phase) -> u64 {
         self.0.get(event).map_or(0, |phases| phases[phase as usize])
     }
 }

@@ -10,10 +10,11 @@ use uring::sim as kernel;
 
 use crate::atlas::{Phase, Under};
 use crate::client::SECTOR;
+use crate::clients::Any;
 use crate::counts::Counts;
 use crate::drawn::{self, Changed};
 use crate::liar::Liar;
-use crate::world::{Any, Process, Scene, WAITS_NS, look_at_size};
+use crate::world::{Process, Scene, WAITS_NS, look_at_size};
 
 /// A client tells of its rings.
 pub(crate) fn bring(

@@ -3,6 +3,7 @@
 mod atlas;
 mod changes;
 mod client;
+mod clients;
 mod control;
 mod controls;
 mod counts;

@@ -2,7 +2,8 @@
 
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
-use crate::world::{Any, Process, STATS, Scene};
+use crate::clients::Any;
+use crate::world::{Process, STATS, Scene};
 
 thread_local! {
     static READER: StatsReader =

@@ -17,11 +17,12 @@ use uring::sim::{self as kernel, Faults};
 
 use crate::atlas::{self, Phase, Under};
 use crate::changes::{bring, change_liar, change_one, come_liar, move_one};
-use crate::client::{self, Client, Count, SECTOR, stamps};
+use crate::client::{self, Client, SECTOR, stamps};
+use crate::clients::{Any, Clients};
 use crate::counts::Counts;
 use crate::drawn::{Drawn, LIAR};
 use crate::files::{Keeper, medium, sectors};
-use crate::front::{Front, Line};
+use crate::front::Line;
 use crate::liar::{self, Liar};
 use crate::oracle::{Disk, Stamp};
 use crate::plan::{Outcome, Plan};
@@ -49,75 +50,6 @@ pub(crate) struct Process {
     pub house: House,
     pub pool: Option<Pool>,
 }
-
-/// A client of either device.
-pub(crate) enum Any {
-    Block(Client),
-    Scsi(ScsiClient),
-}
-
-impl Any {
-    fn step(&mut self) -> bool {
-        match self {
-            Any::Block(client) => client.step(),
-            Any::Scsi(client) => client.step(),
-        }
-    }
-
-    pub(crate) fn front(&self) -> &Front {
-        match self {
-            Any::Block(client) => &client.front,
-            Any::Scsi(client) => &client.front,
-        }
-    }
-
-    pub(crate) fn front_mut(&mut self) -> &mut Front {
-        match self {
-            Any::Block(client) => &mut client.front,
-            Any::Scsi(client) => &mut client.front,
-        }
-    }
-
-    fn count(&mut self) -> &mut Count {
-        match self {
-            Any::Block(client) => &mut client.count,
-            Any::Scsi(client) => &mut client.count,
-        }
-    }
-
-    fn under_way(&self) -> usize {
-        match self {
-            Any::Block(client) => client.under_way(),
-            Any::Scsi(client) => client.under_way(),
-        }
-    }
-
-    /// The same client after its host has lost its power.
-    fn reboot(&mut self) {
-        let again = match self {
-            Any::Block(client) => Any::Block(client.rebooted()),
-            Any::Scsi(client) => Any::Scsi(client.rebooted()),
-        };
-        *self = again;
-    }
-
-    fn is_modest(&self) -> bool {
-        match self {
-            Any::Block(client) => client.is_modest(),
-            Any::Scsi(client) => client.is_modest(),
-        }
-    }
-
-    /// Queues for I/O.
-    fn queues(&self) -> u16 {
-        match self {
-            Any::Block(_) => 1,
-            Any::Scsi(client) => client.queues(),
-        }
-    }
-}
-
-pub(crate) type Clients = Rc<Vec<RefCell<Any>>>;
 
 /// What a run is about.
 pub(crate) struct Scene {

@@ -66,6 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "vring",
             "spec",
             "block",
+            "pool_io",
             "protocol",
             "channel",
             "device_scsi",

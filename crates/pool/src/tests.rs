@@ -385,10 +385,8 @@ impl Explorer {
 
     /// Everything that a crash now can leave.
     fn crashes(&mut self, world: &mut World) -> Result<(), String> {
-        if !std::mem::take(&mut world.changed) || self.is_over() {
-            return Ok(());
-        }
-        if self.random.below(self.points_every) > 0 {
+        let looks = std::mem::take(&mut world.changed) && !self.is_over();
+        if !looks || self.random.below(self.points_every) > 0 {
             return Ok(());
         }
         let flying = world.flying();
