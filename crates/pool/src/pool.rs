@@ -385,7 +385,7 @@ enum Waiter {
     Created(u64, u32),
     Deleted(u64, u32),
     Resized(u64, u32),
-    Moved((u32, u32)),
+    Moved((u32, u32), u16),
     Active((u32, u32)),
     Cut,
     Merged,
@@ -659,7 +659,7 @@ impl Pool {
                 Some(tag)
             }
             Waiter::Job(_)
-            | Waiter::Moved(_)
+            | Waiter::Moved(..)
             | Waiter::Active(_)
             | Waiter::Cut
             | Waiter::Merged

@@ -142,7 +142,7 @@ impl Pool {
                 Waiter::Created(tag, lu) => self.created(tag, lu),
                 Waiter::Deleted(tag, lu) => self.deleted(tag, lu),
                 Waiter::Resized(tag, lu) => self.resized(tag, lu),
-                Waiter::Moved(key) => self.moved(key),
+                Waiter::Moved(key, pv) => self.moved(key, pv),
                 Waiter::Cut => self.end_cut(Ok(())),
                 Waiter::Merged => self.merged(),
                 Waiter::Active(key) => self.wake(key),

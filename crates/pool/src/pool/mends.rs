@@ -25,9 +25,9 @@ pub(super) struct Mends {
     /// Those whose writes do not go to both legs so far.
     beginning: BTreeSet<(u32, u32)>,
     failed: BTreeSet<(u32, u32)>,
-    /// Containers of which a leg was made whose page is written by the next checkpoint, and by the one that is under way.
-    pages: BTreeSet<(u32, u32)>,
-    paging: BTreeSet<(u32, u32)>,
+    /// Containers of which a leg was made whose page is written by the next checkpoint, and by the one that is under way: on which PV, if it is one alone.
+    pages: BTreeMap<(u32, u32), Option<u16>>,
+    paging: BTreeMap<(u32, u32), Option<u16>>,
     planned: u32,
     over: u32,
     /// The same in blocks, and those of each chunk that is not whole so far, as it was when it was planned.
@@ -67,7 +67,7 @@ impl Mends {
     pub(super) fn of(tables: &Tables) -> Mends {
         // Of containers that were mapped or moved since the root.
         let pairs = |key: &&(u32, u32)| tables.lus.get(&key.0).is_some_and(|lu| lu.legs > 1);
-        let pages = tables.changed.slots.iter().filter(pairs).copied().collect();
+        let pages = tables.changed.slots.iter().filter(pairs).map(|key| (*key, None)).collect();
         Mends { differ: tables.active_pairs(), pages, ..Mends::default() }
     }
 
@@ -105,9 +105,10 @@ impl Mends {
         self.differ.contains(&key)
     }
 
-    /// A container has a leg that has no page yet.
-    pub(super) fn lacks_page(&mut self, key: (u32, u32)) {
-        self.pages.insert(key);
+    /// A container has a leg on that PV that has no page yet.
+    pub(super) fn lacks_page(&mut self, key: (u32, u32), pv: u16) {
+        let its = self.pages.entry(key).or_insert(Some(pv));
+        *its = its.filter(|known| *known == pv);
     }
 
     /// A checkpoint writes all pages.
@@ -293,7 +294,10 @@ impl Pool {
     /// Whether of a container with a leg on that PV the other leg has no page yet.
     pub(super) fn has_only_page(&self, pv: u16) -> bool {
         let mut pages = self.mends.pages.iter().chain(&self.mends.paging);
-        pages.any(|(layer, container)| {
+        pages.any(|((layer, container), lacks)| {
+            if *lacks == Some(pv) {
+                return false;
+            }
             let known = self.tables.lus.get(layer).filter(|known| *container < known.chunks);
             let mut legs = known.into_iter().flat_map(|known| known.legs_of(*container));
             legs.any(|leg| leg.chunk().is_some_and(|id| id.pv == pv))

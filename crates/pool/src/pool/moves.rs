@@ -409,6 +409,7 @@ impl Pool {
         let others = slot.legs.iter().filter(|leg| leg.number != target.number);
         let seen = others.fold(seen, |seen, leg| seen.and(leg.told));
         records.extend(target.say(seen, owner));
+        let pv = target.id.pv;
         // Until this is durable a process that takes over finds the old leg: writes go to both.
         match goal {
             Goal::Move(number) => {
@@ -429,8 +430,8 @@ impl Pool {
         if let Some(slot) = self.slots.get_mut(&key) {
             (slot.settled, slot.said) = (txn, txn);
         }
-        self.waiters.entry(txn).or_default().push(Waiter::Moved(key));
-        self.note_page(key);
+        self.waiters.entry(txn).or_default().push(Waiter::Moved(key, pv));
+        self.note_page(key, pv);
         if goal == Goal::Add {
             self.missed.forget(key);
             self.legs_are_same(key, changed);
@@ -446,19 +447,19 @@ impl Pool {
     }
 
     /// The mapping is durable.
-    pub(super) fn moved(&mut self, key: (u32, u32)) {
+    pub(super) fn moved(&mut self, key: (u32, u32), pv: u16) {
         self.touched.insert(key);
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.also.clear();
         }
-        self.note_page(key);
+        self.note_page(key, pv);
         self.wake(key);
     }
 
     /// The page of a container is on its other leg alone, until the next checkpoint after this is in the tables.
-    fn note_page(&mut self, key: (u32, u32)) {
+    fn note_page(&mut self, key: (u32, u32), pv: u16) {
         if self.tables.is_layer(key.0) && self.slots.get(&key).is_some_and(|slot| slot.pair) {
-            self.mends.lacks_page(key);
+            self.mends.lacks_page(key, pv);
         }
     }
 
