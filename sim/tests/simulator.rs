@@ -26,3 +26,13 @@ fn a_wrong_option_is_told_from_a_fault_that_was_found() {
     // Seeds that are too few for a control find none of its faults.
     assert_eq!(simulate(&["--help"]).status.code(), Some(0));
 }
+
+/// What once failed, as it was made small.
+#[test]
+fn what_was_found_is_not_found_again() {
+    // A PV that has returned fails again before a container has its page there.
+    let without = "deaths,power,moves,short,limits,delays,liars,hangs";
+    let pool = ["--part", "pool", "--seed", "222", "--salt", "15", "--clients", "1"];
+    let found = simulate(&[&pool[..], &["--requests", "10", "--without", without]].concat());
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
+}
