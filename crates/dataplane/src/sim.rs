@@ -74,7 +74,7 @@ impl House {
             carriers: Carriers::new(&outside),
             outside,
             acceptor,
-            // No volume of a simulation is an LU.
+            // Whoever simulates opens LUs, as it does volumes.
             pools: None,
             keeps_one: Arc::default(),
         };

@@ -59,12 +59,17 @@ fn has_file(desired: &Desired, name: &str) -> bool {
 }
 
 impl Desired {
-    /// How long the file of a volume was when it was last opened.
-    pub(super) fn bytes_of_file(&self, name: &str) -> Option<u64> {
+    /// What a volume was known by when it was last opened.
+    pub(super) fn identity_of(&self, name: &str) -> Option<&FileIdentity> {
         match self.allocations.files.get(name)? {
-            Made::Is(identity) => Some(identity.bytes()),
+            Made::Is(identity) => Some(identity),
             Made::New | Made::Again | Made::Taken => None,
         }
+    }
+
+    /// How long the file of a volume was when it was last opened.
+    pub(super) fn bytes_of_file(&self, name: &str) -> Option<u64> {
+        self.identity_of(name).map(FileIdentity::bytes)
     }
 }
 

@@ -200,18 +200,10 @@ fn note_made(desired: &Desired, pool: &str, kept: &mut Kept, made: &[SnapshotSta
     }
 }
 
-/// The LU that was made.
-fn lu_of(made: &Made) -> Option<&FileIdentity> {
-    match made {
-        Made::Is(identity @ FileIdentity::Lu { .. }) => Some(identity),
-        _ => None,
-    }
-}
-
 /// The number of an LU that was made.
 fn number_of(made: &Made) -> Option<u32> {
-    match lu_of(made)? {
-        FileIdentity::Lu { number, .. } => Some(*number),
+    match made {
+        Made::Is(FileIdentity::Lu { number, .. }) => Some(*number),
         _ => None,
     }
 }
@@ -240,11 +232,6 @@ impl Desired {
         self.allocations.pools.get(self.pool_of_snapshot(name)?)?.snapshots.get(name)
     }
 
-    /// The LU that a volume is, once it was made.
-    pub fn lu(&self, volume: &str) -> Option<&FileIdentity> {
-        lu_of(self.allocations.files.get(volume)?)
-    }
-
     /// Whether the NAA identifier of a volume is that of its LU.
     pub fn lu_names_unit(&self, volume: &str) -> bool {
         let pool = self[Object::Volume].get(volume).and_then(pool_of);
@@ -260,11 +247,7 @@ impl Desired {
     /// How large the LU of a volume is, or is to be.
     pub fn lu_bytes(&self, volume: &str) -> Option<u64> {
         let size = attr::volume::SIZE.of(self[Object::Volume].get(volume)?);
-        let made = || match self.allocations.files.get(volume)? {
-            Made::Is(identity) => Some(identity.bytes()),
-            _ => None,
-        };
-        size.or_else(made)
+        size.or_else(|| self.bytes_of_file(volume))
     }
 
     /// The volume for which an LU of a pool is being made, by the mark with which it was asked for; or the snapshot, by the LU of which that is.

@@ -74,8 +74,7 @@ impl Server {
             return Err(ApiError::new(Code::Unavailable, problem).help(help));
         };
         let home = desired[Object::Pool].get(pool).map_or(MAIN, home);
-        let supervisor = self.supervisors().get(home).cloned();
-        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        let supervisor = self.supervisor_of(home)?;
         Ok((supervisor, DetachSpec { pool: pool.to_owned(), lu, id, stop: false }))
     }
 

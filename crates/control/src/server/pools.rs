@@ -224,8 +224,7 @@ impl Server {
             return Err(ApiError::invalid(what).help("bring its PVs back: it is opened then"));
         }
         let home = home(set);
-        let supervisor = self.supervisors().get(home).cloned();
-        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        let supervisor = self.supervisor_of(home)?;
         if supervisor.view().pools.contains_key(name) {
             return Ok(Done::default());
         }
@@ -252,8 +251,7 @@ impl Server {
         let desired = self.desired();
         let set = desired[Object::Pool].get(name);
         let home = home(set.ok_or_else(|| self.not_found(Object::Pool, name))?);
-        let supervisor = self.supervisors().get(home).cloned();
-        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        let supervisor = self.supervisor_of(home)?;
         let before = self.sizes_of_pvs(home, name).await?;
         if dry_run {
             // How large they are by now is known where they are open.

@@ -387,6 +387,12 @@ impl Server {
         read(&self.supervisors).clone()
     }
 
+    /// That of a data plane.
+    pub(super) fn supervisor_of(&self, dataplane: &str) -> Result<Arc<Supervisor>, ApiError> {
+        let known = read(&self.supervisors).get(dataplane).cloned();
+        known.ok_or_else(|| self.not_found(Object::DataPlane, dataplane))
+    }
+
     pub(super) fn write_supervisors(
         &self,
     ) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Supervisor>>> {

@@ -177,8 +177,7 @@ impl Server {
         snapshot: &str,
         spec: RollbackSpec,
     ) -> Result<(), ApiError> {
-        let supervisor = self.supervisors().get(home).cloned();
-        let supervisor = supervisor.ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        let supervisor = self.supervisor_of(home)?;
         let over = until_over(|| supervisor.rollback(spec.clone())).await?;
         over.map_err(|failure| {
             let message = format!("snapshot `{snapshot}`: {}", failure.message);

@@ -163,7 +163,7 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
 pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> Option<u64> {
     let own = attr::volume::NAA.of(set).and_then(|digits| u64::from_str_radix(digits, 16).ok());
     own.or_else(|| naa_of_unit(volume)).or_else(|| match desired.lu_names_unit(volume) {
-        true => desired.lu(volume).and_then(naa_of_lu),
+        true => desired.identity_of(volume).and_then(naa_of_lu),
         false => Some(local_naa(allocations::system(desired), volume)),
     })
 }

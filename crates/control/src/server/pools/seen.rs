@@ -2,15 +2,12 @@
 
 use super::mirror::group_name;
 use super::{LuView, PvView};
-use crate::model::Desired;
-use crate::model::files::Made;
 use crate::model::home;
 use crate::server::shared::Server;
 use fabric::attribute::{Attributes, Object};
 use protocol::message::{LayoutSpec, LayoutStatus, Status, Traffic};
 use protocol::stats::{Latency, QueueCounter, QueueSnapshot, Snapshot};
 use serde::{Deserialize, Serialize};
-use spec::FileIdentity;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -233,20 +230,12 @@ pub(in crate::server) fn count_lus(lus: &mut [LuView], status: &Status, snapshot
     }
 }
 
-/// The number of an LU, if it was made.
-fn number_of(desired: &Desired, volume: &str) -> Option<u32> {
-    match desired.allocations.files.get(volume)? {
-        Made::Is(FileIdentity::Lu { number, .. }) => Some(*number),
-        _ => None,
-    }
-}
-
 impl Server {
     /// How an LU lies on the PVs of its pool; nothing where that is not known: it was not made, its data plane does not run or is of an earlier version.
     pub(super) async fn layout_of(&self, volume: &str, pool: &str) -> Option<LuLayoutView> {
         let desired = self.desired();
         let set = desired[Object::Pool].get(pool)?;
-        let lu = number_of(&desired, volume)?;
+        let lu = desired.lu_number(volume)?;
         let supervisor = self.supervisors().get(home(set)).cloned()?;
         let asked = supervisor.layout(LayoutSpec { pool: pool.to_owned(), lu }).await;
         Some(LuLayoutView::of(set, &asked.ok()?.ok()?))
